@@ -14,7 +14,9 @@ func (n *Node) handle(from, method string, body json.RawMessage) (any, error) {
 		if err := json.Unmarshal(body, &term); err != nil {
 			return nil, err
 		}
-		return n.seal(term)
+		ctx, cancel := context.WithTimeout(n.ctx, sealTimeout)
+		defer cancel()
+		return n.seal(ctx, term)
 	case callStatus:
 		return n.Status(), nil
 	case callOrder:

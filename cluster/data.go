@@ -6,15 +6,19 @@ import (
 	"gotycoon/cluster/election"
 )
 
-// Data is what a member has besides its vote: databases, an update log, and the replication. Its
-// methods are called one at a time, except Confirmed, Fulfilled, Caught and Inventory.
+// Data is what a member has besides its vote: databases, an update log, and the replication.
+//
+// The methods of the first group may wait for the disk, for as long as it hangs. They are called
+// one at a time (Node.work), except Inventory, Confirmed, Fulfilled and Caught. Those of the second
+// group touch only memory, and are called under Node.mu, whatever is under way in the first.
 type Data interface {
-	// Inventory says what is here. While an update of a primary is being stored, it may be a little
-	// old.
+	// Inventory says what is here, and is on the disk. While an update of a primary is being
+	// stored, it may be a little old.
 	Inventory() (Inventory, error)
 
-	// Halt ends the replication from a primary. When it has returned nil, nothing that a primary
-	// has sent is stored or acknowledged here any more, and Inventory is exact.
+	// Halt ends the replication from a primary, and what the services have under way. When it has
+	// returned nil, nothing that a primary has sent is stored or acknowledged here any more, and
+	// Inventory is exact.
 	Halt(ctx context.Context) error
 
 	// Follow begins to follow the primary of a term, from another place in the cluster's history
@@ -32,8 +36,8 @@ type Data interface {
 	// term, whose stamp it returns. Followers are counted from now on; clients are still refused.
 	Lead(term uint64, rule Rule) (begun uint64, err error)
 
-	// Require changes how many followers must have an update, and which count.
-	Require(rule Rule)
+	// Ready prepares Open: the services take over.
+	Ready()
 
 	// Confirmed returns when as many followers as Lead or Require said have everything up to a
 	// stamp.
@@ -46,15 +50,35 @@ type Data interface {
 	// Caught returns when the follower with a server ID has everything up to a stamp.
 	Caught(ctx context.Context, sid uint16, stamp uint64) error
 
-	// Open lets clients update. Shut refuses their updates; when it has returned, no update of a
-	// client gets into the log any more, and last is the log's end.
-	Open()
+	// Shut refuses updates of clients; when it has returned, no update of a client gets into the
+	// log any more, and last is the log's end, which is on the disk.
 	Shut() (last uint64, err error)
 
+	// Glance is Inventory without what only the disk can tell: whether there are records, and
+	// whether all of it is safe.
+	Glance() Inventory
+
+	// Disk says how far the disk has come.
+	Disk() Disk
+
+	// Require changes how many followers must have an update, and which count.
+	Require(rule Rule)
+
+	// Open lets clients update.
+	Open()
+
 	// StepDown is called when this member may no longer act as the primary: updates that wait for
-	// followers fail with the reason, the services stop, and clients are disconnected, so that they
-	// look for the primary. Updates of clients are refused until the next Open.
+	// followers fail with the reason, the services refuse calls, and clients are disconnected, so
+	// that they look for the primary. Updates of clients are refused until the next Open. Those
+	// that wait for the disk get into the log when the disk goes on, and nobody is told of them.
 	StepDown(reason error)
+}
+
+// Disk says how far the disk of the update log has come. If it is the same at two times, with
+// Waiting, the disk has done nothing in between that somebody waits for.
+type Disk struct {
+	Waiting bool
+	Done    [4]uint64 // what has been done; it is only compared
 }
 
 // Join is where a member begins in the log of a primary that it has not followed before.

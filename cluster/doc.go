@@ -62,8 +62,11 @@
 // # Goroutines and locks
 //
 // Node.run looks at the State after each change; it alone takes over and follows. Seals come by
-// calls of other members. Node.mu is held over each change of the role, also while the replication
-// ends; Serving, Answers, Epoch and Term take no lock. The locks: Node.ordering → Node.mu → what
-// Data takes. The elector is asked under Node.mu and never waits then, except in Propose and
-// Transfer, which are called without it.
+// calls of other members. Whatever uses the data in a way that may wait for the disk holds the
+// token Node.work, of which there is one. Node.mu is held over each change of the role, and nobody
+// waits for the disk or the network under it: see "Slow and hung disks" in disk.go. Node.watch
+// waits for neither, so a member steps down whatever its other goroutines wait for. Serving,
+// Answers, Epoch and Term take no lock. The locks: Node.ordering → Node.work → Node.mu → what the
+// methods of Data take that touch only memory. The elector is asked under Node.mu and never waits
+// then, except in Propose and Transfer, which are called without it.
 package cluster

@@ -11,37 +11,75 @@ import (
 // open begins the term for which this member was appointed. The first update of the term has to be
 // on followers before clients are answered: whatever is older is then there as well.
 func (n *Node) open(term uint64, st election.State) error {
+	early, cancel := context.WithTimeout(n.ctx, haltTimeout)
+	defer cancel()
+	if err := n.beginWork(early); err != nil {
+		return err
+	}
+	defer n.endWork()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sealed > term || n.role == Opening || n.role == Leading || n.role == Draining {
+	over := n.sealed > term || n.active()
+	n.mu.Unlock()
+	if over {
 		return nil
 	}
 	begun, err := n.opts.Data.Lead(term, ruleOf(st))
+	if err == nil {
+		err = n.begins.write(term)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		n.begun = term
+		err = n.stillLeads(term) // the disk may have taken long
+	}
 	if err != nil {
-		return fmt.Errorf("becoming the primary: %w", err)
+		err = fmt.Errorf("becoming the primary: %w", err)
+		n.opts.Data.StepDown(err)
+		return err
 	}
-	if err := n.begins.write(term); err != nil {
-		return fmt.Errorf("becoming the primary: %w", err)
-	}
-	n.begun = term
 	ctx, cease := context.WithCancel(n.ctx)
 	n.cease = cease
 	n.become(Opening, term)
 	n.trouble = fmt.Sprintf("waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
 		"lets this member go on alone: from then on its disk alone has the data", followersHave(st.Required), term)
 	n.done.Go(func() {
-		if n.opts.Data.Confirmed(ctx, begun) != nil {
-			return // ctx has ended
-		}
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.role == Opening && n.term == term {
-			n.led.Store(term)
-			n.opts.Data.Open()
-			n.become(Leading, term)
+		if n.opts.Data.Confirmed(ctx, begun) == nil {
+			n.serve(ctx, Opening, term)
 		}
 	})
 	return nil
+}
+
+func (n *Node) stillLeads(term uint64) error {
+	if now, leads := n.elector.Leading(); !leads || now != term {
+		return fmt.Errorf("the leadership of term %d was lost meanwhile", term)
+	}
+	return nil
+}
+
+// serve lets clients update, if this member still has the role in the term when everything is
+// ready.
+func (n *Node) serve(ctx context.Context, from Role, term uint64) {
+	has := func() bool { return n.role == from && n.term == term }
+	if n.beginWork(ctx) != nil {
+		return // ctx has ended
+	}
+	defer n.endWork()
+	n.mu.Lock()
+	goes := has()
+	n.mu.Unlock()
+	if !goes {
+		return
+	}
+	n.opts.Data.Ready()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if has() {
+		n.led.Store(term)
+		n.opts.Data.Open()
+		n.become(Leading, term)
+	}
 }
 
 // lead keeps the rule of the present members. The State is read under the lock: an older one could
@@ -82,17 +120,22 @@ var errForeign = errors.New("the data of this member are not the cluster's, and 
 // follow follows the primary of a state. A member whose data leave the history puts aside what only
 // it has, and gets copies of the primary's databases.
 func (n *Node) follow(st election.State) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if st.Term < n.sealed || n.role == Following && n.term == st.Term {
+	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
+	defer cancel()
+	if n.follows(st) {
+		return nil
+	}
+	if err := n.beginWork(ctx); err != nil {
+		return err
+	}
+	defer n.endWork()
+	if n.follows(st) {
 		return nil
 	}
 	primary, ok := st.Member(st.Primary)
 	if !ok {
 		return fmt.Errorf("the primary %s is no member any more", st.Primary)
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
-	defer cancel()
 	if err := n.opts.Data.Halt(ctx); err != nil {
 		return err
 	}
@@ -103,25 +146,40 @@ func (n *Node) follow(st election.State) error {
 	if err := n.join(st, primary, has); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.become(Following, st.Term)
 	return nil
+}
+
+// follows reports whether this member follows the primary of a state, or must not.
+func (n *Node) follows(st election.State) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return st.Term < n.sealed || n.role == Following && n.term == st.Term
 }
 
 // leave ends the replication of a server that takes part no more.
 func (n *Node) leave(why error) error {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.stepDown(why)
+	n.mu.Unlock()
 	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
 	defer cancel()
-	n.stepDown(why)
+	if err := n.beginWork(ctx); err != nil {
+		return err
+	}
+	defer n.endWork()
 	if err := n.opts.Data.Halt(ctx); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.become(Waiting, n.term)
 	return why
 }
 
-// join begins to follow the primary, from where this member's data leave the history. mu is held.
+// join begins to follow the primary, from where this member's data leave the history. work is held.
 func (n *Node) join(st election.State, primary election.Member, has Inventory) error {
 	h := history(st.History)
 	at := h.locate(n.opts.Name, has.Marks)
@@ -152,7 +210,7 @@ func (n *Node) goOn(st election.State, primary election.Member, at Position) {
 	n.opts.Data.Replace(primary, st.Term)
 }
 
-// rewind takes this member back to the history. mu is held.
+// rewind takes this member back to the history. work is held.
 func (n *Node) rewind(st election.State, primary election.Member, has *Inventory, at Position, b Branch) error {
 	h := history(st.History)
 	count, dir, err := n.opts.Data.SetAside(st.Term, b.At.Stamp, h.lost())
@@ -164,7 +222,9 @@ func (n *Node) rewind(st election.State, primary election.Member, has *Inventory
 		return nil
 	}
 	if count > 0 {
+		n.mu.Lock()
 		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
+		n.mu.Unlock()
 		n.opts.Logger.Error(fmt.Sprintf("cluster: what this member alone has behind term %d, stamp %d never was acknowledged by the cluster (updates: %d): it "+
 			"is in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
 	}

@@ -163,8 +163,16 @@ func (m *mesh) accept(from string, conn net.Conn) {
 // serve serves a connection until it ends.
 func (m *mesh) serve(from string, conn net.Conn) {
 	var calls sync.WaitGroup
+	// The elector writes to its disk before it answers. Calls do not wait for that.
+	elections := make(chan []byte, queueSize)
+	calls.Go(func() {
+		for msg := range elections {
+			m.take(from, msg)
+		}
+	})
 	defer func() {
 		conn.Close()
+		close(elections)
 		calls.Wait()
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -181,7 +189,10 @@ func (m *mesh) serve(from string, conn net.Conn) {
 				return
 			}
 		case msg.kind == kindElection:
-			m.take(from, msg.body)
+			select {
+			case elections <- msg.body:
+			default: // the elector says it anew
+			}
 		case msg.kind == kindCall:
 			calls.Go(func() { _ = w.send(m.answer(from, msg)) })
 		}

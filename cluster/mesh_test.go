@@ -86,7 +86,10 @@ func TestNobodyWaitsForAMemberThatIsAway(t *testing.T) {
 	p := newPair(t)
 	asked, free := make(chan struct{}, 1), make(chan struct{})
 	p.b.handle = func(string, string, json.RawMessage) (any, error) {
-		asked <- struct{}{}
+		select {
+		case asked <- struct{}{}:
+		default: // a call that was made while the connection was cut has come through
+		}
 		<-free
 		return nil, nil
 	}
@@ -124,6 +127,25 @@ func TestMessagesOfTheElectorArrive(t *testing.T) {
 		return len(came) > 0
 	}, 10*time.Second, time.Millisecond)
 	require.Equal(t, "a: vote", <-came)
+}
+
+// An elector that waits for its disk must not keep calls on the same connection waiting.
+func TestCallsAreAnsweredWhileTheElectorWaits(t *testing.T) {
+	p := newPair(t)
+	began, free := make(chan struct{}, queueSize), make(chan struct{})
+	p.b.handle = func(string, string, json.RawMessage) (any, error) { return "", nil }
+	p.b.take = func(string, []byte) {
+		began <- struct{}{}
+		<-free
+	}
+	t.Cleanup(func() { close(free) }) // before the connections are closed
+	require.Eventually(t, func() bool {
+		p.a.Send(election.Member{Name: "b"}, []byte("vote"))
+		return len(began) > 0
+	}, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, p.a.call(ctx, "b", "x", 7, new(string)))
 }
 
 func TestAMessageOfAnImpossibleSizeEndsTheConnection(t *testing.T) {

@@ -32,6 +32,10 @@ const (
 	lookEvery = 200 * time.Millisecond
 	// haltTimeout limits the end of a replication: it waits for the update being stored.
 	haltTimeout = 5 * time.Second
+
+	// LeastDiskTimeout is far above what an fsync takes on a disk that is busy with a checkpoint or
+	// a snapshot.
+	LeastDiskTimeout = 10 * time.Second
 )
 
 // Options of a Node.
@@ -56,6 +60,10 @@ type Options struct {
 	// Elector makes the elector, which sends by the transport. Its Receive gets what comes.
 	Elector func(t election.Transport) (e election.Elector, receive func(from string, msg []byte), err error)
 
+	// DiskTimeout is how long the disk of the update log may do nothing, while updates wait for it,
+	// before a primary hands over to another member; 0: LeastDiskTimeout.
+	DiskTimeout time.Duration
+
 	// Changed is called after changes of the role, with nothing locked: once for several changes
 	// that follow each other quickly. It may be nil.
 	Changed func()
@@ -77,7 +85,10 @@ type Node struct {
 
 	failures int // tries in vain to begin a term
 
-	tally tally
+	tally       tally
+	disk, begin meter        // of the update log, and of the holders of work; used by watch
+	stalled     atomic.Int64 // for how long the disk has done nothing, in nanoseconds
+	giving      atomic.Bool  // handOff runs
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -90,9 +101,14 @@ type Node struct {
 	led   atomic.Uint64 // term in which clients may be answered as by the primary; 0: none
 	epoch atomic.Uint64 // grows when this member ceases to be the primary, before led becomes 0
 
-	mu       sync.Mutex // over a change of the role, and over a seal
-	begun    uint64     // newest term that this member has begun as the primary
-	sealed   uint64     // nothing of an earlier term is stored, confirmed or begun any more
+	work   chan struct{} // holds a token while something uses Data that may wait for the disk
+	worked atomic.Uint64 // how often work was taken and given back: odd while it is taken
+
+	// mu is held over each change of the role. Nobody waits for the disk or the network while
+	// holding it. begun and sealed are changed by whoever has both work and mu.
+	mu       sync.Mutex
+	begun    uint64 // newest term that this member has begun as the primary
+	sealed   uint64 // nothing of an earlier term is stored, confirmed or begun any more
 	role     Role
 	term     uint64 // led or followed
 	since    time.Time
@@ -123,7 +139,10 @@ func Open(o Options) (*Node, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
 	}
-	n := &Node{opts: o, seals: termFile{o.FS, o.Dir, "seal"}, begins: termFile{o.FS, o.Dir, "begun"}, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ordering: make(chan struct{}, 1), failed: make(chan struct{}), role: Waiting, since: time.Now(), trouble: "the member has just started"}
+	if o.DiskTimeout == 0 {
+		o.DiskTimeout = LeastDiskTimeout
+	}
+	n := &Node{opts: o, seals: termFile{o.FS, o.Dir, "seal"}, begins: termFile{o.FS, o.Dir, "begun"}, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ordering: make(chan struct{}, 1), work: make(chan struct{}, 1), failed: make(chan struct{}), role: Waiting, since: time.Now(), trouble: "the member has just started"}
 	if o.Witness {
 		n.role, n.trouble = Witness, ""
 	}
@@ -154,6 +173,9 @@ func (n *Node) Start() {
 	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "the membership in the cluster", n.run) })
 	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "a change of the role", n.announce) })
 	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "looking at the members", n.survey) })
+	if !n.opts.Witness {
+		n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "watching the lead and the disk", n.watch) })
+	}
 }
 
 // Accept takes a connection of another member, whose name has been proved. It does not wait.
@@ -226,12 +248,8 @@ func (n *Node) look() {
 		return
 	}
 	n.mu.Lock()
-	role, at, handing := n.role, n.term, n.handing
-	active := role == Leading || role == Opening || role == Draining
-	if active && (!leads || term != at) {
-		n.stepDown(errors.New("another member may lead the cluster now"))
-		active = false
-	}
+	n.heed(term, leads)
+	active, draining, handing := n.active(), n.role == Draining, n.handing
 	n.mu.Unlock()
 	_, belongs := st.Member(n.opts.Name)
 	switch err := n.elector.Err(); {
@@ -240,7 +258,7 @@ func (n *Node) look() {
 		n.fail(err)
 	case st.Term > 0 && !belongs:
 		n.trying(n.leave(election.ErrRemoved))
-	case active && role != Draining:
+	case active && !draining:
 		n.lead()
 	case active || handing:
 	case leads:

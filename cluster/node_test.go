@@ -27,7 +27,8 @@ type fakeElector struct {
 	hears   func() bool
 	leader  string // that others vote for
 	trouble string
-	between func() // called once, behind the first load of the State or of the leadership
+	between func()   // called once, behind the first load of the State or of the leadership
+	handed  []string // to whom the leadership was transferred
 }
 
 func (e *fakeElector) once() {
@@ -78,8 +79,15 @@ func (e *fakeElector) Propose(_ context.Context, _ uint64, change func(election.
 	return err
 }
 
+func (e *fakeElector) Transfer(_ context.Context, to string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handed, e.leads = append(e.handed, to), false
+	return nil
+}
+
 func (e *fakeElector) RemoveMember(context.Context, uint64, string) error { return e.remove() }
-func (e *fakeElector) Hears(string) bool                                  { return e.hears() }
+func (e *fakeElector) Hears(string) bool                                  { return e.hears == nil || e.hears() }
 func (e *fakeElector) Changed() <-chan struct{}                           { return e.changed }
 func (e *fakeElector) Trouble() string                                    { return e.trouble }
 func (e *fakeElector) Leader() (string, uint64, bool)                     { return e.leader, e.term, e.leader != "" }
@@ -98,15 +106,40 @@ type fakeData struct {
 	has     Inventory
 	stepped func()
 	alone   bool // no follower confirms anything
+	disk    Disk
+	waits   func(method string) // called by the methods that may wait for the disk; nil: the disk is quick
 }
 
-func (d *fakeData) Inventory() (Inventory, error) { return d.has, nil }
-func (d *fakeData) Halt(context.Context) error    { return nil }
-func (d *fakeData) Open()                         {}
+func (d *fakeData) wait(method string) {
+	if d.waits != nil {
+		d.waits(method)
+	}
+}
+
+func (d *fakeData) Inventory() (Inventory, error) {
+	d.wait("Inventory")
+	return d.has, nil
+}
+
+func (d *fakeData) Halt(context.Context) error {
+	d.wait("Halt")
+	return nil
+}
+
+func (d *fakeData) Shut() (uint64, error) {
+	d.wait("Shut")
+	return 1, nil
+}
+
+func (d *fakeData) Ready()            { d.wait("Ready") }
+func (d *fakeData) Open()             {}
+func (d *fakeData) Glance() Inventory { return d.has }
+func (d *fakeData) Disk() Disk        { return d.disk }
 
 func (d *fakeData) Follow(election.Member, uint64, *Join) {}
 
 func (d *fakeData) Lead(_ uint64, r Rule) (uint64, error) {
+	d.wait("Lead")
 	d.Require(r)
 	return 1, nil
 }
@@ -161,7 +194,8 @@ func newPrimaryWith(t *testing.T, log *slog.Logger, dial func(context.Context, s
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	n.look()
-	require.Eventually(t, func() bool { return n.Serving() == nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.View().Role == Leading && !n.working().Waiting }, 5*time.Second, time.Millisecond)
+	require.NoError(t, n.Serving())
 	return n, e, d
 }
 

@@ -122,20 +122,21 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 	n.become(Draining, n.term)
 	term := n.term
 	n.mu.Unlock()
-	last, err := n.opts.Data.Shut()
 	late, cancel := context.WithTimeout(ctx, handOver)
 	defer cancel()
+	last, err := n.shut(late)
 	if err == nil {
 		err = n.opts.Data.Caught(late, m.SID, last)
 	}
+	if err != nil {
+		n.serve(n.ctx, Draining, term)
+	}
 	n.mu.Lock()
-	if n.role != Draining || n.term != term {
+	switch {
+	case n.term != term || !n.active():
 		n.mu.Unlock()
 		return errors.New("the leadership was lost meanwhile")
-	}
-	if err != nil {
-		n.opts.Data.Open()
-		n.become(Leading, term)
+	case err != nil:
 		n.mu.Unlock()
 		return fmt.Errorf("%s did not catch up in time, this member remains the primary: %w", to, err)
 	}
@@ -171,6 +172,15 @@ func (n *Node) awaitHeard(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// shut refuses updates of clients, and returns the end of the log.
+func (n *Node) shut(ctx context.Context) (last uint64, err error) {
+	if err := n.beginWork(ctx); err != nil {
+		return 0, err
+	}
+	defer n.endWork()
+	return n.opts.Data.Shut()
 }
 
 // awaitPrimary returns nil when a member is appointed as the primary of a term after the given one.

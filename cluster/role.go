@@ -22,6 +22,18 @@ func (n *Node) trying(err error) {
 	if n.role == Waiting {
 		n.trouble = text
 	}
+	n.tellOnce(text)
+}
+
+// tell puts trouble into the log, each new one once.
+func (n *Node) tell(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tellOnce(err.Error())
+}
+
+// tellOnce is tell for holders of mu.
+func (n *Node) tellOnce(text string) {
 	if kind := shape(text); kind != n.told {
 		if n.told = kind; text != "" {
 			n.opts.Logger.Warn("cluster: " + text)
@@ -67,7 +79,7 @@ func (n *Node) become(role Role, term uint64) {
 
 // stepDown ends whatever this member does as the primary. mu is held.
 func (n *Node) stepDown(reason error) {
-	if n.role != Leading && n.role != Opening && n.role != Draining {
+	if !n.active() {
 		return
 	}
 	n.acts.Store(0) // first: a stream of the next epoch must not say this term

@@ -27,48 +27,74 @@ import (
 //
 // A seal is on the disk before anybody hears of it.
 
-// seal seals this member for a term and says what it has.
-func (n *Node) seal(term uint64) (Inventory, error) {
+// seal seals this member for a term and says what it has. A primary of an earlier term steps down
+// first of all, whatever else waits for its disk.
+func (n *Node) seal(ctx context.Context, term uint64) (Inventory, error) {
 	if n.opts.Witness {
 		return Inventory{}, errors.New("a witness has no data")
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := n.sealLocked(term); err != nil {
+	if err := n.endBefore(term); err != nil {
+		return Inventory{}, err
+	}
+	if err := n.beginWork(ctx); err != nil {
+		return Inventory{}, err
+	}
+	defer n.endWork()
+	if err := n.sealWorking(term); err != nil {
 		return Inventory{}, err
 	}
 	has, err := n.inventory()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	has.Leaving = n.leaving
 	return has, err
 }
 
-// inventory returns what this member has. mu is held.
+// endBefore ends what this member does as the primary of an earlier term than the given one.
+func (n *Node) endBefore(term uint64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if newest := max(n.sealed, n.elector.State().Term); term < newest {
+		return fmt.Errorf("the term %d is over, since a member leads term %d", term, newest)
+	}
+	if n.term < term {
+		n.stepDown(fmt.Errorf("a member leads term %d", term))
+	}
+	return nil
+}
+
+// inventory returns what this member has. work is held.
 func (n *Node) inventory() (Inventory, error) {
 	has, err := n.opts.Data.Inventory()
 	has.Begun = n.begun
 	return has, err
 }
 
-func (n *Node) sealLocked(term uint64) error {
-	switch newest := max(n.sealed, n.elector.State().Term); {
-	case term < newest:
-		return fmt.Errorf("the term %d is over, since a member leads term %d", term, newest)
-	case term > n.sealed:
+// sealWorking seals this member. work is held.
+func (n *Node) sealWorking(term uint64) error {
+	if err := n.endBefore(term); err != nil { // work was waited for
+		return err
+	}
+	if term > n.sealed {
 		if err := n.seals.write(term); err != nil {
 			return err
 		}
-		n.sealed = term
 	}
-	if n.term >= term && n.role != Waiting {
-		return nil // it is of this term already
+	n.mu.Lock()
+	n.sealed = max(n.sealed, term)
+	already := n.term >= term && n.role != Waiting
+	n.mu.Unlock()
+	if already {
+		return nil // it is of this term
 	}
-	n.stepDown(fmt.Errorf("a member leads term %d", term))
 	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
 	defer cancel()
 	if err := n.opts.Data.Halt(ctx); err != nil {
 		return err
 	}
-	n.become(Waiting, term)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.become(Waiting, max(n.term, term))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,19 +19,27 @@ type Status struct {
 	Required int               `json:"required"`
 	Members  []election.Member `json:"members"`
 	Trouble  string            `json:"trouble,omitempty"` // why there is no other role
+	Stalled  float64           `json:"stalled,omitempty"` // seconds for which the disk has done nothing
 	Aside    Aside             `json:"aside,omitzero"`
 	Asides   []string          `json:"asides,omitempty"` // directories, also of former processes
 	Has      Inventory         `json:"has,omitzero"`
 }
 
-// Status returns the present description of this member.
+// Status returns the present description of this member. It waits for nothing.
 func (n *Node) Status() Status {
 	n.mu.Lock()
 	s, heard := n.statusLocked(), n.heard
 	n.mu.Unlock()
 	n.explain(&s, heard)
 	if !n.opts.Witness {
-		s.Has, _ = n.opts.Data.Inventory()
+		s.Has = n.opts.Data.Glance()
+	}
+	if stalled := n.Stalled(); stalled >= shownStall {
+		s.Stalled = stalled.Seconds()
+		if s.Trouble != "" {
+			s.Trouble = "; " + s.Trouble
+		}
+		s.Trouble = fmt.Sprintf("its disk has done nothing for %.1f s although updates wait for it%s", s.Stalled, s.Trouble)
 	}
 	if n.opts.Asides != nil {
 		s.Asides = n.opts.Asides()

@@ -124,7 +124,7 @@ func (n *Node) sealAll(term uint64, st election.State) []sealed {
 		go func() {
 			s := sealed{member: m}
 			if m.Name == n.opts.Name {
-				s.has, s.err = n.seal(term)
+				s.has, s.err = n.sealSelf(term)
 			} else {
 				s.err = n.mesh.call(ctx, m.Name, callSeal, term, &s.has)
 			}
@@ -145,6 +145,26 @@ func (n *Node) sealAll(term uint64, st election.State) []sealed {
 		}
 	}
 	return all
+}
+
+// sealSelf seals this member. It waits for its disk for a while only: if this member cannot take
+// over, another one is to try.
+func (n *Node) sealSelf(term uint64) (has Inventory, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, n.opts.DiskTimeout)
+	defer cancel()
+	ended := make(chan struct{})
+	var late Inventory
+	var failed error
+	n.done.Go(func() {
+		defer close(ended)
+		late, failed = n.seal(ctx, term)
+	})
+	select {
+	case <-ended:
+		return late, failed
+	case <-ctx.Done():
+		return has, errWorking
+	}
 }
 
 // appoint returns the State in which the best of the sealed members is the primary of a term.

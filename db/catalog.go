@@ -94,17 +94,9 @@ func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
 // commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
 // the log.
 func (v *View) SetGuarded(on bool) error {
-	v.c.guard.up.Store(on)
-	if v.c.onGuard != nil {
-		defer v.c.onGuard()
-	}
+	v.Guard(on)
 	if !on {
 		return nil
-	}
-	for _, d := range v.c.dbs {
-		d.commitMu.Lock()
-		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
-		d.commitMu.Unlock()
 	}
 	for _, l := range v.c.logs {
 		if err := l.Wait(l.Last()); err != nil {
@@ -112,6 +104,23 @@ func (v *View) SetGuarded(on bool) error {
 		}
 	}
 	return nil
+}
+
+// Guard is SetGuarded without the wait for the logs, whose disk may hang: when Guard(true) has
+// returned, no update of a client is appended any more, and the last ones may not be safe yet.
+func (v *View) Guard(on bool) {
+	v.c.guard.up.Store(on)
+	if v.c.onGuard != nil {
+		defer v.c.onGuard()
+	}
+	if !on {
+		return
+	}
+	for _, d := range v.c.dbs {
+		d.commitMu.Lock()
+		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
+		d.commitMu.Unlock()
+	}
 }
 
 // Guarded reports whether the databases refuse updates of clients, see SetGuarded.

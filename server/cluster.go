@@ -63,7 +63,7 @@ func openCluster(o clusterOptions) (*clusterNode, error) {
 	}
 	n := &clusterNode{self: self}
 	node := cluster.Options{
-		Name: self.Name, Witness: self.Witness, Dir: c.clusterDir(), Required: c.required(all), Logger: o.Log.Logger,
+		Name: self.Name, Witness: self.Witness, Dir: c.clusterDir(), FS: c.FS, Required: c.required(all), DiskTimeout: c.Cluster.diskTimeout(), Logger: o.Log.Logger,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			return o.Members.dial(ctx, addr, frame.MemberCluster, nil)
 		},
@@ -110,7 +110,7 @@ func openElector(c *Config, self election.Member, all []election.Member, t elect
 	}
 	tick := c.Cluster.Timeout / electionTicks
 	e, err := election.OpenRaft(election.RaftConfig{
-		Cluster: c.Cluster.Name, Name: self.Name, Addr: self.Addr, Members: all, Dir: c.clusterDir(), Transport: t, Log: log.Logger,
+		Cluster: c.Cluster.Name, Name: self.Name, Addr: self.Addr, Members: all, Dir: c.clusterDir(), FS: c.FS, Transport: t, Log: log.Logger,
 		Tick: tick, ElectionTicks: electionTicks,
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 func (c *Config) checkCluster() error {
 	k := &c.Cluster
 	if !k.on() {
-		if k.Members != "" || k.Advertise != "" || k.Join || k.Etcd != "" || k.Dir != "" || k.Timeout != 0 {
-			return errors.New("-members, -advertise, -join, -cluster-etcd, -cluster-dir and -election-timeout need -cluster NAME")
+		if k.Members != "" || k.Advertise != "" || k.Join || k.Etcd != "" || k.Dir != "" || k.Timeout != 0 || k.DiskTimeout != 0 {
+			return errors.New("-members, -advertise, -join, -cluster-etcd, -cluster-dir, -election-timeout and -disk-timeout need -cluster NAME")
 		}
 		return nil
 	}
@@ -42,6 +42,8 @@ func (c *Config) checkCluster() error {
 		return errors.New("-sync-degrade: in a cluster an operator decides that (ktremotemgr cluster require)")
 	case k.Timeout != 0 && k.Timeout < shortestTimeout:
 		return fmt.Errorf("-election-timeout: at least %v", shortestTimeout)
+	case k.DiskTimeout != 0 && k.DiskTimeout < shortestDiskTimeout:
+		return fmt.Errorf("-disk-timeout: at least %v", shortestDiskTimeout)
 	case c.MasterHost != "":
 		return errors.New("-mhost: in a cluster the members decide whom this server follows")
 	case c.Members.Secret == "" && !c.TLS.toMaster():

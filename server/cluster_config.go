@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gotycoon/cluster"
 	"gotycoon/cluster/election"
 )
 
@@ -24,12 +25,31 @@ type ClusterConfig struct {
 	// Timeout: a primary that is not heard of for this long is replaced (-election-timeout). 0
 	// means 1 s, with an etcd 2.5 s.
 	Timeout time.Duration
+
+	// DiskTimeout: a primary whose disk does nothing for this long, although updates wait for it,
+	// hands over to another member (-disk-timeout). 0 means four times Timeout, and at least 10 s.
+	DiskTimeout time.Duration
 }
 
 const witnessMark = "/witness"
 
 // shortestTimeout leaves ten ticks of more than a millisecond.
 const shortestTimeout = 50 * time.Millisecond
+
+// shortestDiskTimeout is longer than an fsync takes on nearly any disk that is not busy.
+const shortestDiskTimeout = time.Second
+
+// diskTimeouts is how many election timeouts a disk may do nothing: an election, which needs the
+// disk too, must be over by then.
+const diskTimeouts = 4
+
+// diskTimeout returns DiskTimeout, or what it is unless given.
+func (c *ClusterConfig) diskTimeout() time.Duration {
+	if c.DiskTimeout != 0 {
+		return c.DiskTimeout
+	}
+	return max(cluster.LeastDiskTimeout, diskTimeouts*c.Timeout)
+}
 
 // on reports whether this server is a member of a cluster.
 func (c *ClusterConfig) on() bool { return c.Name != "" }

@@ -36,6 +36,23 @@ func (d *clusterData) Inventory() (inv cluster.Inventory, err error) {
 	if err := log.Wait(last); err != nil {
 		return inv, err
 	}
+	inv = d.upTo(last)
+	inv.Empty, err = d.empty()
+	return inv, err
+}
+
+// Glance implements cluster.Data.
+func (d *clusterData) Glance() cluster.Inventory { return d.upTo(d.catalog.Log().Last()) }
+
+// Disk implements cluster.Data.
+func (d *clusterData) Disk() cluster.Disk {
+	p := d.catalog.Log().Progress()
+	return cluster.Disk{Waiting: p.Waiting, Done: [4]uint64{uint64(p.Taken), uint64(p.Safe), uint64(p.Synced), uint64(p.Kept)}}
+}
+
+// upTo says what is here, and in the log up to a stamp.
+func (d *clusterData) upTo(last ulog.Stamp) (inv cluster.Inventory) {
+	log := d.catalog.Log()
 	at := d.follower.Standing()
 	inv = cluster.Inventory{SID: d.sid, Follows: at.Master, Base: at.Base.Log, BaseFrom: uint64(at.Base.At), BaseOwn: uint64(at.Base.Own)}
 	newest, _ := log.NewestUpdate()
@@ -61,8 +78,7 @@ func (d *clusterData) Inventory() (inv cluster.Inventory, err error) {
 	if lacking := d.lacking(); lacking != "" && at.Base.Own <= d.begun { // no copy since the start
 		inv.Incomplete = lacking
 	}
-	inv.Empty, err = d.empty()
-	return inv, err
+	return inv
 }
 
 // lacking says which database was opened without updates that the update log has, such as an older
@@ -87,7 +103,10 @@ func (d *clusterData) empty() (bool, error) {
 }
 
 // Halt implements cluster.Data.
-func (d *clusterData) Halt(ctx context.Context) error { return d.follower.Halt(ctx) }
+func (d *clusterData) Halt(ctx context.Context) error {
+	d.role.Settle()
+	return d.follower.Halt(ctx)
+}
 
 // Follow implements cluster.Data.
 func (d *clusterData) Follow(primary election.Member, term uint64, join *cluster.Join) {
@@ -120,6 +139,7 @@ func split(addr string) (host string, port int) {
 // above what the former primary has promised this server, as far as slaves outside of the cluster
 // may be: they go on with their positions in the log of this one.
 func (d *clusterData) Lead(_ uint64, rule cluster.Rule) (begun uint64, err error) {
+	d.role.Settle() // it may have been the primary of this very term
 	d.Require(rule)
 	d.quorum.Unfence()
 	d.catalog.Log().Pass(d.follower.Standing().Position)
@@ -155,12 +175,17 @@ func (d *clusterData) Caught(ctx context.Context, sid uint16, stamp uint64) erro
 	return d.quorum.AwaitFollower(ctx, sid, ulog.Stamp(stamp))
 }
 
-// Open implements cluster.Data.
-func (d *clusterData) Open() {
-	if err := d.role.Grant(); err != nil {
+// Ready implements cluster.Data.
+func (d *clusterData) Ready() {
+	if err := d.role.Ready(); err != nil {
 		d.log.error("%v", err)
 	}
-	_ = d.catalog.SetGuarded(false) // which does not fail
+}
+
+// Open implements cluster.Data.
+func (d *clusterData) Open() {
+	d.role.Grant()
+	d.catalog.Guard(false)
 }
 
 // Shut implements cluster.Data.
@@ -174,12 +199,13 @@ func (d *clusterData) Shut() (last uint64, err error) {
 // any more, so the fence is for those who wait, and for connections that have been made since. They
 // are cut while the fence is up and updates are refused: what they have stored is confirmed by
 // nobody, and behind the fence no followers are required.
+//
+// The log may still have to write the last updates: Inventory waits for it, and Halt for the
+// services.
 func (d *clusterData) StepDown(reason error) {
 	d.quorum.Fence(&dberr.Error{Code: dberr.SystemError, Message: reason.Error(), Err: dberr.ErrUnconfirmed})
-	if err := d.catalog.SetGuarded(true); err != nil { // the server will end
-		d.log.error("the update log has failed: %v", err)
-	}
-	d.role.Deny(reason.Error())
+	d.catalog.Guard(true)
+	d.role.Revoke(reason.Error())
 	d.cut()
 	d.quorum.SetRequired(0)
 	d.quorum.Unfence()

@@ -35,7 +35,7 @@ func (c *clusterShown) figures() status.Cluster {
 	f := c.node.Figures()
 	return status.Cluster{
 		Name: c.cfg.Name, Term: f.Term, Leading: f.Serving, Required: f.Required, Members: len(f.Members), Followers: confirming(f.Members),
-		Answering: f.Answering, Changes: f.Changes, Changed: f.Changed, Asides: len(asides(c.dir)),
+		Answering: f.Answering, Changes: f.Changes, Changed: f.Changed, Asides: len(asides(c.dir)), Stalled: c.node.Stalled(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"gotycoon/binproto/frame"
 	ktclient "gotycoon/client"
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/server"
 	"gotycoon/ulog"
 )
@@ -27,13 +30,22 @@ type clusterOf struct {
 	members string
 	servers []*running // nil where one is stopped
 	admins  []string   // addresses of the admin listeners; nil: there are none
+	disks   []*faultfs.FS
+	change  func(*server.Config) // of each member; nil: nothing
 }
 
 // startElected runs n members and waits for a primary. A member with a number in witnesses has no
 // data.
 func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	t.Helper()
+	return startElectedWith(t, nil, n, witnesses...)
+}
+
+// startElectedWith is startElected with other options for all members.
+func startElectedWith(t *testing.T, change func(*server.Config), n int, witnesses ...int) *clusterOf {
+	t.Helper()
 	c := newElected(t, n, witnesses...)
+	c.change = change
 	for i := range n {
 		c.start(i)
 	}
@@ -48,6 +60,7 @@ func newElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	c.secret()
 	var list []string
 	for i := range n {
+		c.disks = append(c.disks, faultfs.New(vfs.OS{}))
 		c.addrs = append(c.addrs, freeAddr(t))
 		entry := c.addrs[i]
 		for _, w := range witnesses {
@@ -97,9 +110,15 @@ func (c *clusterOf) configure(cfg *server.Config, i int) {
 	if c.admins != nil {
 		cfg.Admin.Addr = c.admins[i]
 	}
+	if i < len(c.disks) {
+		cfg.FS, cfg.Cluster.DiskTimeout = c.disks[i], time.Second
+	}
 	if !strings.Contains(c.members, c.addrs[i]+"/witness") {
 		cfg.UpdateLog, cfg.ServerID = filepath.Join(c.dir, fmt.Sprint(i), "ulog"), i+1
 		cfg.Databases = []string{filepath.Join(c.dir, fmt.Sprint(i), "a.kct")}
+	}
+	if c.change != nil {
+		c.change(cfg)
 	}
 }
 
@@ -169,7 +188,15 @@ func (c *clusterOf) tell() {
 func (s *running) ask(path string) map[string]string {
 	k := s.dial()
 	defer k.Close()
-	return k.rows(path)
+	rows := map[string]string{}
+	for name, value := range k.rows(path) {
+		if strings.Contains(name, "%") { // a value has characters for which all columns are encoded
+			name, _ = url.PathUnescape(name)
+			value, _ = url.PathUnescape(value)
+		}
+		rows[name] = value
+	}
+	return rows
 }
 
 // cluster returns what a server says of the members. Long texts come in an encoding.
@@ -332,6 +359,7 @@ func TestTheClusterOptionsAreChecked(t *testing.T) {
 			cfg.Cluster.Members, cfg.Databases, cfg.UpdateLog, cfg.Services.CounterPort = addr+"/witness,127.0.0.1:1", []string{":"}, "", 1
 		}},
 		{"-election-timeout", func(cfg *server.Config) { cfg.Cluster.Timeout = time.Millisecond }},
+		{"-disk-timeout", func(cfg *server.Config) { cfg.Cluster.DiskTimeout = time.Millisecond }},
 		{"-cluster-etcd", func(cfg *server.Config) { cfg.Cluster.Etcd = "x" }},
 	} {
 		cfg := server.DefaultConfig()

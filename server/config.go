@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gotycoon/internal/klog"
+	"gotycoon/internal/vfs"
 )
 
 const (
@@ -95,6 +96,10 @@ type Config struct {
 
 	// Now is the clock of records and logs; nil means time.Now. Tests set it back.
 	Now func() time.Time
+
+	// FS has the update log, and what a cluster remembers; nil means the system's. Tests have it
+	// fail and hang.
+	FS vfs.FS
 
 	Limits LimitsConfig // of clients, memory and disk
 

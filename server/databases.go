@@ -45,6 +45,7 @@ func (d *databases) open(live *live) error {
 		CheckpointSize: c.CheckpointSize,
 		Removals:       c.Replication.Removals,
 		Now:            c.Now,
+		FS:             c.FS,
 		Opening:        d.logOpening,
 		Logger:         d.log.Logger,
 	}

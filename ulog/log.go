@@ -66,6 +66,8 @@ type stamps struct {
 	told     Stamp // newest stamp that followers were told
 	promised Stamp // what the next header promises
 	kept     Stamp // what the header on disk promises
+
+	promising int // goroutines that wait for a promise to be on the disk
 }
 
 // A writer owns the newest segment: its file, its headers and the way to the next segment.

@@ -88,6 +88,8 @@ func (l *Log) promisedLocked() Stamp { return max(l.kept, l.synced.last) }
 // keepPromise puts a header on the disk that promises promiseAhead more than at, unless a header on
 // the disk promises at already.
 func (l *Log) keepPromise(at Stamp) error {
+	l.promises(1)
+	defer l.promises(-1)
 	l.writer.syncMu.Lock()
 	defer l.writer.syncMu.Unlock()
 	l.mu.Lock()

@@ -19,6 +19,7 @@ func clusterMetrics() []Definition {
 		{"gotycoon_cluster_primary_changes_total", Counter, "How often a primary was appointed, also the same one again.", of},
 		{"gotycoon_cluster_primary_change_timestamp_seconds", Gauge, "When this server has noticed the latest time; its start if there was none since.", of},
 		{"gotycoon_cluster_aside_logs", Gauge, "Logs of updates that this member has put aside, and that nobody has removed since.", of},
+		{"gotycoon_cluster_disk_stalled_seconds", Gauge, "For how long the disk of the update log has done nothing although updates wait for it; a primary hands over at -disk-timeout.", of},
 	}
 }
 
@@ -34,6 +35,7 @@ func Cluster(now func() status.Cluster) prometheus.Collector {
 		s.count("gotycoon_cluster_primary_changes_total", int64(c.Changes), c.Name)
 		s.put("gotycoon_cluster_primary_change_timestamp_seconds", seconds(c.Changed), c.Name)
 		s.count("gotycoon_cluster_aside_logs", int64(c.Asides), c.Name)
+		s.put("gotycoon_cluster_disk_stalled_seconds", c.Stalled.Seconds(), c.Name)
 		if c.Answering == nil {
 			return
 		}

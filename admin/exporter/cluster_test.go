@@ -13,7 +13,7 @@ import (
 
 func TestMetricsOfACluster(t *testing.T) {
 	shown := status.Cluster{
-		Name: "shop", Term: 7, Required: 1, Members: 3, Followers: 2, Changes: 4, Changed: time.Unix(1_800_000_000, 0), Asides: 1,
+		Name: "shop", Term: 7, Required: 1, Members: 3, Followers: 2, Changes: 4, Changed: time.Unix(1_800_000_000, 0), Asides: 1, Stalled: 5 * time.Second,
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(exporter.Cluster(func() status.Cluster { return shown }))
@@ -41,6 +41,7 @@ func TestMetricsOfACluster(t *testing.T) {
 		"gotycoon_cluster_primary_changes_total shop":            4,
 		"gotycoon_cluster_primary_change_timestamp_seconds shop": 1_800_000_000,
 		"gotycoon_cluster_aside_logs shop":                       1,
+		"gotycoon_cluster_disk_stalled_seconds shop":             5,
 	}
 	require.Equal(t, want, values())
 	shown.Leading, shown.Answering = true, map[string]bool{"a:1": true, "b:1": true, "c:1": false}

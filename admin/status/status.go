@@ -63,4 +63,6 @@ type Cluster struct {
 	Changes uint64    // appointments of a primary since the start
 	Changed time.Time // the latest of them, or the start
 	Asides  int       // logs of updates that were put aside here
+
+	Stalled time.Duration // for how long the disk of the update log has done nothing
 }

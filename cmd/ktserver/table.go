@@ -261,6 +261,10 @@ func (o *options) rows() []*option {
 			absent: "1, with an etcd 2.5",
 			help: "replace a primary that is not heard of for so many seconds; the same on all " +
 				"members"},
+		{name: "disk-timeout", value: cli.Duration(&o.Cluster.DiskTimeout), section: "cluster",
+			absent: "four times -election-timeout, and at least 10",
+			help: "hand over to another member when the disk of the primary's update log has done " +
+				"nothing for so many seconds although updates wait for it"},
 		{name: "cluster-secret", value: textValue(&o.Members.Secret), section: "cluster",
 			absent: "members show certificates",
 			help: "`file` of the secret by which the servers of a cluster know each other, 32 characters " +

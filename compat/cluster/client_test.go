@@ -26,6 +26,7 @@ type play struct {
 	clients []*asker
 	ledgers []*ledger
 	probe   *probe
+	issuers map[string][]*issuer // by service
 }
 
 // generation is how long clients use the same keys: few requests of unknown outcome are then on one
@@ -50,6 +51,7 @@ func start(c *cluster, name string, seed uint64) *play {
 		p.ledgers = append(p.ledgers, l)
 		p.wg.Go(func() { l.run(ctx) })
 	}
+	p.startIssuers(ctx)
 	p.probe = &probe{play: p}
 	p.wg.Go(func() { p.probe.run(ctx) })
 	return p

@@ -4,32 +4,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
-	diskSize   = "size=400m"
+	diskBytes  = 400 << 20
 	fillerSize = 500 << 20 // more than the disk has
 )
 
 // newDisk makes a directory, in long runs with a small disk of its own. Where that is not allowed
-// it is a directory like others, and is never full.
-func newDisk(t *testing.T) (dir string, small bool) {
+// it is a directory like others, which is never full and never hangs.
+func newDisk(t *testing.T) (dir string, own bool) {
 	t.Helper()
 	dir = t.TempDir()
 	if _, long := os.LookupEnv("GOTYCOON_CLUSTER"); !long {
 		return dir, false
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, diskSize); err != nil {
-		return dir, false
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir, true
+	return dir, mountImage(t, dir)
 }
 
 // fill leaves no room on the disk of a member, until empty is called.

@@ -158,11 +158,17 @@ func (p *probe) since(at time.Time) bool {
 // same on all members.
 const patience = 45 * time.Second
 
-// serves waits until an update is acknowledged.
-func (p *play) serves(t *testing.T) {
+// serves waits until an update is acknowledged. It starts members of all again that a full disk has
+// ended meanwhile.
+func (p *play) serves(t *testing.T, all ...*member) {
 	t.Helper()
 	now := time.Now()
-	require.True(t, eventually(patience, func() bool { return p.probe.since(now) }), "nothing is wrong any more, and nobody has taken an update for %v", patience)
+	require.True(t, eventually(patience, func() bool {
+		for _, m := range all {
+			m.revive()
+		}
+		return p.probe.since(now)
+	}), "nothing is wrong any more, and nobody has taken an update for %v", patience)
 }
 
 func eventually(limit time.Duration, condition func() bool) bool {

@@ -25,13 +25,14 @@ type member struct {
 	name    string // its address for the others
 	witness bool
 	dir     string
-	small   bool // the directory is a small disk
+	own     bool // the directory is a small disk of its own
 	filled  bool // and was full
 	gone    bool // it is no member any more
 	list    string
 	ahead   time.Duration // how far its clock is ahead
 	port    int
 	memc    int // the port for memcached clients
+	ports   servicePorts
 	end     *end
 
 	proc *ktproc.Server // nil: it does not run
@@ -45,12 +46,29 @@ type cluster struct {
 	members []*member
 	secret  string
 	leaders map[string]int // by term: who led
+
+	etcd    string               // address of the etcd that holds the votes; empty: the members
+	certs   string               // directory of certificates for TLS between the members; empty: none
+	fronts  map[string]*balancer // one address for each service; nil: there are none
+	numbers ledgerOfNumbers      // what the services have given out
+	issued  map[string]int       // how often
 }
+
+// servicePorts are the ports of a member's services; 0: there is none.
+type servicePorts struct{ Lock, Sequence, Counter int }
 
 // newCluster starts a cluster of so many members with data, and a witness.
 func newCluster(t *testing.T, data int, witness bool) *cluster {
 	t.Helper()
-	c := &cluster{t: t, net: newNetwork(t), leaders: map[string]int{}}
+	c := prepareCluster(t, data, witness)
+	c.begin()
+	return c
+}
+
+// prepareCluster is newCluster, and the members do not run yet.
+func prepareCluster(t *testing.T, data int, witness bool) *cluster {
+	t.Helper()
+	c := &cluster{t: t, net: newNetwork(t), leaders: map[string]int{}, numbers: ledgerOfNumbers{}, issued: map[string]int{}}
 	c.secret = filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(c.secret, []byte("0123456789abcdef0123456789abcdef\n"), 0o600))
 	for range data {
@@ -59,22 +77,42 @@ func newCluster(t *testing.T, data int, witness bool) *cluster {
 	if witness {
 		c.add(true)
 	}
+	return c
+}
+
+// begin starts the members.
+func (c *cluster) begin() {
+	c.t.Helper()
 	list := c.list()
 	for _, m := range c.members {
 		m.start(list)
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
 			c.tell("the test has failed")
 		}
 	})
-	return c
+}
+
+// serve gives all members services, which have one address each for all clients.
+func (c *cluster) serve() {
+	c.fronts = map[string]*balancer{}
+	for _, m := range c.members {
+		m.ports = servicePorts{ktproc.FreePort(c.t), ktproc.FreePort(c.t), ktproc.FreePort(c.t)}
+	}
+	for _, s := range services {
+		var ports []int
+		for _, m := range c.data() {
+			ports = append(ports, s.port(m))
+		}
+		c.fronts[s.name] = newBalancer(c.t, ports...)
+	}
 }
 
 // add makes a member, which does not run yet.
 func (c *cluster) add(witness bool) *member {
 	m := &member{cluster: c, index: len(c.members), witness: witness, port: ktproc.FreePort(c.t), memc: ktproc.FreePort(c.t)}
-	m.dir, m.small = newDisk(c.t)
+	m.dir, m.own = newDisk(c.t)
 	m.end, m.name = c.net.add(m.addr())
 	c.members = append(c.members, m)
 	return m
@@ -109,7 +147,7 @@ func (m *member) addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 func (m *member) start(list string) {
 	t := m.cluster.t
 	t.Helper()
-	s := settings{Name: m.name, Members: list, Secret: m.cluster.secret, Memcached: m.memc, Ahead: m.ahead}
+	s := settings{Name: m.name, Members: list, Secret: m.cluster.secret, Memcached: m.memc, Ahead: m.ahead, Services: m.ports, Etcd: m.cluster.etcd, Certs: m.cluster.certs}
 	if !m.witness {
 		s.SID = m.index + 1
 	}

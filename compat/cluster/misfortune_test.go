@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,7 +141,7 @@ var misfortunes = []misfortune{
 	}},
 	{"full disk", func(s *stage) func() {
 		m := s.any()
-		if m == nil || !m.small {
+		if m == nil || !m.own {
 			return nil
 		}
 		if err := m.fill(); err != nil {
@@ -152,6 +153,8 @@ var misfortunes = []misfortune{
 			m.revive() // or later: its end may be under way
 		}
 	}},
+	{"hung disk", func(s *stage) func() { return s.hangs(false) }},
+	{"slow disk", func(s *stage) func() { return s.hangs(true) }},
 	{"forget", func(s *stage) func() {
 		if m := s.any(); m != nil && !m.witness {
 			s.forget(m)
@@ -238,7 +241,11 @@ func (s *stage) round(t *testing.T, did map[string]int, f *figures) {
 			m.name += " (primary)"
 		}
 		did[m.name]++
-		wait(t.Context(), ms([]int{50, 200, 700, 1500, 2500, 5000}[s.rnd.IntN(6)]))
+		lasts := []int{50, 200, 700, 1500, 2500, 5000}
+		if _, long := os.LookupEnv("GOTYCOON_CLUSTER"); !long {
+			lasts = lasts[:4]
+		}
+		wait(t.Context(), ms(lasts[s.rnd.IntN(len(lasts))]))
 		return m, mend
 	}
 	first, mend := pick()
@@ -252,7 +259,7 @@ func (s *stage) round(t *testing.T, did map[string]int, f *figures) {
 		mend()
 	}
 	mended := time.Now()
-	s.play.serves(t)
+	s.play.serves(t, s.members...)
 	if took := time.Since(mended); took > suspicious {
 		s.tell(fmt.Sprintf("for %v after the end of a misfortune (%s) nobody took an update", took, first.name))
 	}

@@ -19,6 +19,9 @@ type settings struct {
 	Secret    string
 	SID       int // 0: a witness
 	Memcached int
+	Services  servicePorts
+	Etcd      string
+	Certs     string        // directory; empty: plaintext
 	Ahead     time.Duration // how far its clock is ahead
 }
 
@@ -44,16 +47,26 @@ func serve(text string) int {
 		}
 	}
 	cfg.Cluster.Name, cfg.Cluster.Members, cfg.Cluster.Advertise, cfg.Cluster.Join = "test", s.Members, s.Name, s.Members == ""
+	cfg.Cluster.Etcd, cfg.Cluster.DiskTimeout = s.Etcd, diskTimeout
 	cfg.Members.Secret = s.Secret
+	if s.Certs != "" {
+		cfg.TLS = certificates(s.Certs)
+	}
 	if s.SID > 0 {
 		cfg.ServerID, cfg.UpdateLog, cfg.Databases = s.SID, "ulog", []string{"a.kct"}
 		cfg.UpdateLogLimit = logLimit
 		cfg.Plugins.Server, cfg.Plugins.Expr = "ktplugservmemc.so", fmt.Sprintf("port=%d", s.Memcached)
 		cfg.CheckpointSize = 256 << 10
+		cfg.Services.LockPort, cfg.Services.SequencePort, cfg.Services.CounterPort = s.Services.Lock, s.Services.Sequence, s.Services.Counter
+		cfg.Services.ServerNo = 1 // one for all: only the primary gives out numbers
+		cfg.Forward = s.Services != servicePorts{}
 	}
 	cfg.Now = func() time.Time { return time.Now().Add(s.Ahead) }
 	return server.Run(context.Background(), cfg, os.Stdout, os.Stderr)
 }
+
+// diskTimeout is how long the disk of a primary may hang: shorter than the longest misfortunes.
+const diskTimeout = 1500 * time.Millisecond
 
 // logLimit is the size of a segment of the update log: small, so that there are many.
 const logLimit = 1 << 20

@@ -21,8 +21,8 @@ type Options struct {
 	SID    uint16       // this server's ID
 	Logger *slog.Logger // nil means silent
 
-	// Cluster: a cluster decides who the primary is, with Stake, Grant and Deny. Alone, CaughtUp
-	// and Claim change nothing.
+	// Cluster: a cluster decides who the primary is, see cluster.go. Alone, CaughtUp and Claim
+	// change nothing.
 	Cluster bool
 }
 
@@ -54,7 +54,7 @@ type Role struct {
 	current  bool
 	partial  bool // a copy of the records has begun and not come to its end
 	services []Service
-	denied   string // in a cluster: why this server is not the primary; empty: it is
+	ready    atomic.Uint64 // in a cluster: the term for which the services have taken over; 0: none
 
 	// informed: this server knows the claims of the others, as far as they can tell it.
 	informed atomic.Bool
@@ -82,13 +82,14 @@ func Open(o Options) (*Role, error) {
 		return nil, err
 	}
 	r := &Role{opts: o, claims: known, ours: known[o.SID]}
-	if o.Cluster {
-		r.denied = "the cluster has not told yet which server is the primary"
-	}
 	if told > r.ours {
 		r.claims[o.SID] = told
 	}
-	r.standby.Store(&services.Standby{Reason: r.why()})
+	reason := r.why()
+	if o.Cluster {
+		reason = "the cluster has not told yet which server is the primary"
+	}
+	r.standby.Store(&services.Standby{Reason: reason})
 	return r, nil
 }
 
@@ -224,6 +225,9 @@ func (r *Role) writeClaim() error {
 
 // decide makes this server the primary, or a standby, as the claims say. mu is held.
 func (r *Role) decide() error {
+	if r.opts.Cluster {
+		return nil
+	}
 	reason := r.why()
 	if reason != "" {
 		r.yield(reason)
@@ -234,6 +238,17 @@ func (r *Role) decide() error {
 		r.term.Store(term)
 		return nil
 	}
+	if err := r.lead(); err != nil {
+		return err
+	}
+	r.term.Store(term)
+	r.current = true
+	r.tellPrimary(term)
+	return nil
+}
+
+// lead has all services take over, or none. mu is held.
+func (r *Role) lead() error {
 	for i, s := range r.services {
 		if err := s.Lead(); err != nil {
 			for _, s := range slices.Backward(r.services[:i]) {
@@ -243,10 +258,11 @@ func (r *Role) decide() error {
 			return fmt.Errorf("become the primary: %w", err)
 		}
 	}
-	r.term.Store(term)
-	r.current = true
-	r.opts.Logger.Info(fmt.Sprintf("this server is the primary of quotas and fencing tokens (term %d)", term))
 	return nil
+}
+
+func (r *Role) tellPrimary(term uint64) {
+	r.opts.Logger.Info(fmt.Sprintf("this server is the primary of quotas and fencing tokens (term %d)", term))
 }
 
 // yield makes this server a standby, and ends its services if it was the primary. mu is held.
@@ -254,9 +270,13 @@ func (r *Role) yield(reason string) {
 	if old := r.standby.Swap(&services.Standby{Reason: reason}); old == nil || old.Reason != reason {
 		r.opts.Logger.Info("quotas and fencing tokens: " + reason)
 	}
-	if r.term.Swap(0) == 0 {
-		return
+	if r.term.Swap(0) != 0 {
+		r.end()
 	}
+}
+
+// end ends the services' work as those of the primary. mu is held.
+func (r *Role) end() {
 	for _, s := range slices.Backward(r.services) {
 		s.Yield()
 	}

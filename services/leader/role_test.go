@@ -403,3 +403,39 @@ func TestAClaimThatCannotBeStored(t *testing.T) {
 	_, err = role.Term()
 	require.ErrorContains(t, err, "claim to be the primary")
 }
+
+// In a cluster the services take over before calls are served, and end after calls are refused. A
+// disk that hangs meanwhile holds up neither Grant nor Revoke.
+func TestAClusterGrantsAndRevokes(t *testing.T) {
+	s := newServer(t, 1)
+	s.role.opts.Cluster = true
+	svc := &service{role: s.role}
+	require.NoError(t, s.role.Attach(svc))
+	s.role.Grant()
+	s.requireStandby("") // nothing is ready
+	require.NoError(t, s.role.Stake())
+	require.NoError(t, s.role.Ready())
+	require.Equal(t, []string{"lead"}, svc.told)
+	require.NoError(t, s.role.Alone())
+	_, err := s.role.Term()
+	require.Error(t, err, "the services are ready, and calls are not served yet")
+	s.role.Grant()
+	s.requirePrimary()
+
+	s.role.mu.Lock() // as by somebody who waits for the disk
+	s.role.Revoke("its disk hangs")
+	s.requireStandby("its disk hangs")
+	s.role.mu.Unlock()
+	require.Equal(t, []string{"lead"}, svc.told)
+	s.role.Settle()
+	s.role.Settle()
+	require.Equal(t, []string{"lead", "yield true"}, svc.told)
+	s.role.Grant()
+	s.requireStandby("its disk hangs")
+
+	svc.fails = errors.New("the disk is full")
+	require.NoError(t, s.role.Stake())
+	require.ErrorIs(t, s.role.Ready(), svc.fails)
+	s.role.Grant()
+	s.requireStandby("cannot be taken over")
+}

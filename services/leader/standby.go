@@ -17,8 +17,6 @@ func (r *Role) why() string {
 	sid, term, alone := r.claims.greatest()
 	informed := r.informed.Load()
 	switch {
-	case r.denied != "":
-		return r.denied
 	case len(r.claims) == 0 && !informed:
 		return "this server waits for what its master has; without it, " + remedy
 	case len(r.claims) == 0:

@@ -1,4 +1,4 @@
-// Package faultfs is a file system for tests that fails on command and counts calls.
+// Package faultfs is a file system for tests that fails and hangs on command, and counts calls.
 package faultfs
 
 import (
@@ -22,6 +22,7 @@ type FS struct {
 	space   int64
 	onWrite func()
 	onSync  func()
+	hung    chan struct{} // changes wait until it is closed; nil: the disk answers
 }
 
 // A fault counts calls and fails one of them, and those after it.
@@ -89,6 +90,21 @@ func (fs *FS) OnSync(f func()) {
 	fs.onSync = f
 }
 
+// Hang has every change wait that begins from now on, until the disk goes on. Hang is called again
+// only after that.
+func (fs *FS) Hang() (goOn func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	hung := make(chan struct{})
+	fs.hung = hung
+	return sync.OnceFunc(func() {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		fs.hung = nil
+		close(hung)
+	})
+}
+
 // Writes returns how many writes were asked for.
 func (fs *FS) Writes() int {
 	fs.mu.Lock()
@@ -120,6 +136,11 @@ func (fs *FS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error
 // changed counts a change, of a kind with its own fault or not.
 func (fs *FS) changed(kind *fault) error {
 	fs.mu.Lock()
+	for hung := fs.hung; hung != nil; hung = fs.hung {
+		fs.mu.Unlock()
+		<-hung
+		fs.mu.Lock()
+	}
 	defer fs.mu.Unlock()
 	err := fs.change.next()
 	if kind != nil {
