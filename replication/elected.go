@@ -126,11 +126,6 @@ func (p *place) standing() Standing {
 	return Standing{Master: p.master, Position: p.position, Marks: maps.Clone(p.marks), Partial: partial, Base: p.base}
 }
 
-// begun reports whether a copy has changed the database. A copy that is only noted has not. Where
-// it is noted because an operator or a cluster has ordered it (amendsCopies), everything is still
-// here; otherwise it was noted because something is not.
-func (p part) begun() bool { return p.copied || p.at > 0 || p.key != nil }
-
 // Lineage returns where the updates in this server's log begin.
 func (f *Follower) Lineage() Lineage {
 	p, err := decodePlace(*f.known.Load())

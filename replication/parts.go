@@ -150,6 +150,11 @@ func (p *place) upToCopies() {
 	p.vague = false
 }
 
+// begun reports whether a copy has changed the database. A copy that is only noted has not. Where
+// it is noted because an operator or a cluster has ordered it (amendsCopies), everything is still
+// here; otherwise it was noted because something is not.
+func (p part) begun() bool { return p.copied || p.at > 0 || p.key != nil }
+
 // expectNothing forgets which update and which instant the master's log must have.
 func (p *place) expectNothing() { p.seen, p.copied = 0, 0 }
 
