@@ -64,8 +64,13 @@ func lockOnce(i *issuer, conn net.Conn, in *bufio.Reader) (token string, ok bool
 	if err != nil || len(words) != 6 || words[0] != "GRANTED" {
 		return "", false
 	}
-	fmt.Fprintf(conn, "release key-%d\n", i.id)
-	_, _ = in.ReadString('\n') // the token counts, whatever becomes of the lock
+	_, err = fmt.Fprintf(conn, "release key-%d\n", i.id)
+	if err == nil {
+		_, err = in.ReadString('\n')
+	}
+	if err != nil { // the token counts, but who still has the lock would be given the same one again
+		conn.Close()
+	}
 	return words[5], true
 }
 
