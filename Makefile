@@ -26,8 +26,11 @@ test-tools: ## what some tests need beside Go, from Debian's packages; as root
 
 test: lint test-race ## everything that must hold before a change is handed in
 
+# Many tests wait for other processes, so three packages at once leave no core idle.
+PACKAGES ?= 3
+
 test-race: ## all tests, recorded conversations of the original included, under the race detector
-	$(GO) test -race -vet=off -timeout 9m ./...
+	$(GO) test -race -vet=off -timeout 9m -p $(PACKAGES) ./...
 	$(GO) -C tools/replsql test -race -vet=off -timeout 9m ./...
 
 OLD      ?=
