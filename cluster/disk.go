@@ -82,7 +82,7 @@ func (n *Node) heedDisk(now time.Time, leads bool) {
 	case former < limit && stalled >= limit:
 		n.opts.Logger.Error(fmt.Sprintf("cluster: the disk of this member has done nothing for %v although updates wait for it", limit))
 	case former >= limit && stalled < limit:
-		n.opts.Logger.Warn("cluster: the disk of this member goes on")
+		n.opts.Logger.Warn("cluster: the disk of this member works again")
 	}
 	if leads && stalled >= limit && !n.giving.Swap(true) {
 		n.done.Go(func() {

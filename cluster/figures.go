@@ -18,7 +18,7 @@ type Figures struct {
 	Leader   string // who leads the vote as far as this member knows; empty: nobody
 
 	// Changes is how often a primary was appointed since the start of this member, also the same
-	// one again. Changed is when this member has noticed the latest time, or its start.
+	// one again. Changed is when this member noticed the latest appointment, or its start.
 	Changes uint64
 	Changed time.Time
 

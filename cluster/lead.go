@@ -225,8 +225,8 @@ func (n *Node) rewind(st election.State, primary election.Member, has *Inventory
 		n.mu.Lock()
 		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
 		n.mu.Unlock()
-		n.opts.Logger.Error(fmt.Sprintf("cluster: what this member alone has behind term %d, stamp %d never was acknowledged by the cluster (updates: %d): it "+
-			"is in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
+		n.opts.Logger.Error(fmt.Sprintf("cluster: only this member has updates behind term %d, stamp %d (updates: %d), and the cluster never acknowledged them: they "+
+			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
 	}
 	n.opts.Data.Replace(primary, st.Term)
 	return nil

@@ -42,7 +42,7 @@ func rpcWaitReplicas(c *call) error {
 		case away && addr == "":
 			return errNobody
 		case away:
-			return &ClusterError{Mistake: true, Err: fmt.Errorf("this server follows %s: ask that one who has what it has", addr)}
+			return &ClusterError{Mistake: true, Err: fmt.Errorf("this server follows %s: ask that server which followers have its updates", addr)}
 		}
 	}
 	at := log.Last()

@@ -29,7 +29,8 @@ import (
 //
 //   - A stream to anybody but a member has only updates that the required number of members has.
 //     The stream keeps the first one that is not confirmed in hand (held), and goes on with
-//     heartbeats for what it has sent.
+//     heartbeats for what it has sent. Only the primary counts members: a follower sends whatever
+//     it has. That is confirmed where one follower is required; where two are, it may not be.
 //   - A slave of the original is told, for an update that was made in a term of the cluster, the
 //     stamp that the update has in the log of that term's primary. These stamps are the same on all
 //     members, and they grow along the history: a primary begins with stamps above all that it has

@@ -63,7 +63,7 @@ func (c *ClusterConfig) list() (all []election.Member, err error) {
 		addr, witness := strings.CutSuffix(strings.TrimSpace(text), witnessMark)
 		switch mark := strings.IndexByte(addr, '/'); {
 		case addr == "":
-			return nil, fmt.Errorf("-members: there is a comma too much in %q", c.Members)
+			return nil, fmt.Errorf("-members: there is a comma too many in %q", c.Members)
 		case mark >= 0:
 			return nil, fmt.Errorf("-members: %q stands behind %s, where only %s may follow", addr[mark:], addr[:mark], witnessMark)
 		}

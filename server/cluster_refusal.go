@@ -22,9 +22,9 @@ func refusal(n *cluster.Node) error {
 	case cluster.Leading:
 		return nil // since a moment
 	case cluster.Opening:
-		return noPrimary("this server will be it when followers are there: nothing has changed, try again")
+		return noPrimary("this server becomes the primary when enough followers are there: nothing has changed, try again")
 	case cluster.Draining:
-		return noPrimary("it changes at this moment: nothing has changed, try again")
+		return noPrimary("the primary changes at this moment: nothing has changed, try again")
 	}
 	return noPrimary("'ktremotemgr cluster status' tells why: nothing has changed, try again")
 }

@@ -342,7 +342,7 @@ func TestTheClusterOptionsAreChecked(t *testing.T) {
 		{"-cluster-secret", func(cfg *server.Config) { cfg.Members.Secret = "" }},
 		{"the database in memory (:), which a server has when none is named: a database of a cluster must survive the process", func(cfg *server.Config) { cfg.Databases = []string{":"} }},
 		{"-members: PEER stands there twice", func(cfg *server.Config) { cfg.Cluster.Members += "," + addr }},
-		{"a comma too much", func(cfg *server.Config) { cfg.Cluster.Members += "," }},
+		{"a comma too many", func(cfg *server.Config) { cfg.Cluster.Members += "," }},
 		{`"/witnes" stands behind PEER, where only /witness may follow`, func(cfg *server.Config) { cfg.Cluster.Members = addr + "/witnes" }},
 		{"-sync-replicas 7: there are 1 other members", func(cfg *server.Config) { cfg.Sync.Replicas = 7 }},
 		{"in a cluster the members decide whom this server follows", func(cfg *server.Config) { cfg.MasterHost = "127.0.0.1" }},

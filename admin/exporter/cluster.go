@@ -17,7 +17,7 @@ func clusterMetrics() []Definition {
 		{"gotycoon_cluster_members_present", Gauge, "Members that answer the primary, itself included. Only on the primary.", of},
 		{"gotycoon_cluster_member_present", Gauge, "1 for a member that answers the primary, 0 for one that does not. Only on the primary.", labels("name", "member")},
 		{"gotycoon_cluster_primary_changes_total", Counter, "How often a primary was appointed, also the same one again.", of},
-		{"gotycoon_cluster_primary_change_timestamp_seconds", Gauge, "When this server has noticed the latest time; its start if there was none since.", of},
+		{"gotycoon_cluster_primary_change_timestamp_seconds", Gauge, "When this server noticed the latest appointment of a primary; its start if there was none since.", of},
 		{"gotycoon_cluster_aside_logs", Gauge, "Logs of updates that this member has put aside, and that nobody has removed since.", of},
 		{"gotycoon_cluster_disk_stalled_seconds", Gauge, "For how long the disk of the update log has done nothing although updates wait for it; a primary hands over at -disk-timeout.", of},
 	}
