@@ -131,7 +131,7 @@ func (n *Node) handOff(stalled time.Duration) {
 // other members answer: without this member's seal they must have whatever was acknowledged.
 func (n *Node) successor(ctx context.Context) (name string, err error) {
 	st := n.elector.State()
-	all := n.Survey(ctx)
+	all := n.surveyOthers(ctx)
 	var best *Status
 	here, need := 0, withData(st)-st.Required
 	for _, m := range st.Members {

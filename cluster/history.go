@@ -125,6 +125,12 @@ func (n *Node) Made() func(log, stamp uint64) bool {
 	return func(log, stamp uint64) bool { return h.termOf(log, stamp, math.MaxUint64) != 0 }
 }
 
+// Lost returns the function that tells which updates do not belong to the history of the cluster,
+// by the log and the stamp of their origin: a former primary alone has them.
+func (n *Node) Lost() func(log, stamp uint64) bool {
+	return history(n.elector.State().History).lost()
+}
+
 // Marks say what a member's data and its own log have.
 type Marks struct {
 	Log    uint64            `json:"log"`             // key of its own update log

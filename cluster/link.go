@@ -156,16 +156,25 @@ func (l *link) run() {
 
 // dropOld drops the elector's messages that have waited while the member was away. The elector says
 // them anew, and to a member that was removed and added again meanwhile they would be messages to
-// its former self.
+// its former self. Calls go with them whose callers wait no more: an order must not be carried out
+// after somebody was told that it failed.
 func (l *link) dropOld() {
 	for range len(l.queue) {
-		if m := <-l.queue; m.kind == kindCall {
+		if m := <-l.queue; m.kind == kindCall && l.awaited(m.id) {
 			select {
 			case l.queue <- m:
 			default: // others have filled the queue: the call ends with its time
 			}
 		}
 	}
+}
+
+// awaited reports whether somebody waits for the answer to a call.
+func (l *link) awaited(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, waits := l.waiting[id]
+	return waits
 }
 
 // reached notes that there is a connection.

@@ -28,6 +28,14 @@ func (n *Node) Serving() error {
 // is not.
 func (n *Node) Term() uint64 { return n.acts.Load() }
 
+// Follows returns the term whose primary this member follows, 0 while it follows none.
+func (n *Node) Follows() uint64 {
+	if v := n.View(); v.Role == Following {
+		return v.Term
+	}
+	return 0
+}
+
 // Epoch returns a number that grows when this member ceases to be the primary. A connection keeps
 // the number of its beginning.
 func (n *Node) Epoch() uint64 { return n.epoch.Load() }

@@ -41,7 +41,7 @@ func (n *Node) Status() Status {
 		}
 		s.Trouble = fmt.Sprintf("its disk has done nothing for %.1f s although updates wait for it%s", s.Stalled, s.Trouble)
 	}
-	if n.opts.Asides != nil {
+	if n.opts.Asides != nil && s.Stalled == 0 { // it reads a directory
 		s.Asides = n.opts.Asides()
 	}
 	return s
@@ -77,15 +77,25 @@ func (n *Node) viewLocked() *View {
 // Survey asks all members for their descriptions. Those that do not answer in time are missing from
 // the result.
 func (n *Node) Survey(ctx context.Context) map[string]Status {
+	all := n.surveyOthers(ctx)
+	if _, member := n.elector.State().Member(n.opts.Name); member {
+		all[n.opts.Name] = n.Status()
+	}
+	return all
+}
+
+// surveyOthers is Survey without this member. It waits for no disk.
+func (n *Node) surveyOthers(ctx context.Context) map[string]Status {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	all := map[string]Status{}
 	for _, m := range n.elector.State().Members {
+		if m.Name == n.opts.Name {
+			continue
+		}
 		asking.Go(func() {
 			var s Status
-			if m.Name == n.opts.Name {
-				s = n.Status()
-			} else if n.mesh.call(ctx, m.Name, callStatus, nil, &s) != nil {
+			if n.mesh.call(ctx, m.Name, callStatus, nil, &s) != nil {
 				return
 			}
 			mu.Lock()

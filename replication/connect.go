@@ -49,6 +49,10 @@ type pull struct {
 	origin ulog.Origin   // of the next update; zero: the master
 	last   ulog.Stamp    // newest stamp taken
 	beaten bool          // the newest message is a heartbeat: the batch has all that the master had
+
+	// passed are the newest updates, by log, that were left out since the last mark because the
+	// copy of their database has them.
+	passed map[uint64]ulog.Stamp
 }
 
 // connect asks a master for everything behind the position. The connection ends with the context.

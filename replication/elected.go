@@ -132,5 +132,5 @@ func (f *Follower) Lineage() Lineage {
 	if err != nil { // which this follower has encoded
 		return Lineage{Partial: true}
 	}
-	return Lineage{p.base, p.lacksData()}
+	return Lineage{p.base, p.lacksData() || slices.ContainsFunc(p.parts, part.begun)}
 }

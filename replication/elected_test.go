@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,4 +132,33 @@ func TestACopyHasNoMoreThanItsMaster(t *testing.T) {
 	f.Succeed("127.0.0.1", a.port, replication.Election{Term: a.term})
 	require.Eventually(t, func() bool { return b.get(0, "k") == "1" && f.Status().State == replication.Streaming }, patience, 5*time.Millisecond)
 	require.Equal(t, newest, halt(t, f).Marks[a.key()])
+}
+
+// An update that came with the copy of one database, and in the stream behind the older copy of
+// another one, is known to be here when the member says that it has it.
+func TestAMemberKnowsWhatCopiesOfDifferentInstantsBrought(t *testing.T) {
+	a, b := newNode(t, 1), newNode(t, 2)
+	a.term = 1
+	for i := range 2000 {
+		a.set(0, fmt.Sprintf("k%05d", i), strings.Repeat("x", 1000))
+	}
+	f, err := replication.OpenFollower(replication.FollowerOptions{
+		Catalog: b.catalog, SID: b.sid, RTS: b.rts(), CopyLimit: 1 << 20, Logger: b.log.logger(), Cluster: true,
+	})
+	require.NoError(t, err)
+	f.Start()
+	defer func() { require.NoError(t, f.Close()) }()
+	f.Recopy()
+	f.Succeed("127.0.0.1", a.port, replication.Election{Term: 1})
+	eventually(t, "the first copy", func() bool {
+		s := f.Status()
+		return s.State == replication.Copying && s.Copy.DB == 0 && s.Copy.Records > 0
+	})
+	a.set(1, "u", "1")
+	newest, _ := a.catalog.Log().NewestUpdate()
+	eventually(t, "the copies", func() bool { return b.get(1, "u") == "1" && f.Status().State == replication.Streaming })
+	eventually(t, "a position behind the update", func() bool { at, _ := f.Position(); return at > newest })
+	at := halt(t, f)
+	require.Equal(t, newest, at.Marks[a.key()])
+	require.False(t, at.Partial)
 }

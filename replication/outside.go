@@ -31,6 +31,9 @@ import (
 //     The stream keeps the first one that is not confirmed in hand (held), and goes on with
 //     heartbeats for what it has sent. Only the primary counts members: a follower sends whatever
 //     it has. That is confirmed where one follower is required; where two are, it may not be.
+//   - A server that neither leads nor follows feeds no such slave, and one that follows ends the
+//     stream at an update that the cluster's history does not have: a former primary has such
+//     updates until they are put aside.
 //   - A slave of the original is told, for an update that was made in a term of the cluster, the
 //     stamp that the update has in the log of that term's primary. These stamps are the same on all
 //     members, and they grow along the history: a primary begins with stamps above all that it has
@@ -60,15 +63,24 @@ type outside struct {
 	base   Base
 	begun  ulog.Stamp  // end of the log when the stream began
 	held   *ulog.Entry // read, and not confirmed when the stream last looked; nil: none
+
+	term uint64                       // of lost
+	lost func(log, stamp uint64) bool // as SourceOptions.Lost has returned it
 }
 
-var errFetching = errors.New("this server is fetching a copy of the primary's databases")
+var (
+	errFetching  = errors.New("this server is fetching a copy of the primary's databases")
+	errUndecided = errors.New("this server is not the primary and follows none, so it may have updates that the cluster goes on without")
+)
 
 // strangerTo returns what the stream to a follower heeds, nil for a member and without a cluster.
 // The error says why this server cannot feed the slave.
 func (s *Source) strangerTo(member bool, f frame.Follow) (*outside, error) {
 	if s.opts.Made == nil || member {
 		return nil, nil
+	}
+	if s.opts.Term() == 0 && s.opts.Follows() == 0 {
+		return nil, errUndecided
 	}
 	o := &outside{source: s, plain: !f.Extended(), after: ulog.Stamp(f.TS), made: s.opts.Made(), begun: s.opts.Log.Last()}
 	if !o.plain {
@@ -109,6 +121,9 @@ func (o *outside) next(r *ulog.Reader) (ulog.Entry, error) {
 			return ulog.Entry{}, io.EOF
 		}
 		e := *o.held
+		if !o.lasts(e) {
+			return e, errEnded
+		}
 		o.held = nil
 		if !o.plain {
 			return e, nil
@@ -120,6 +135,29 @@ func (o *outside) next(r *ulog.Reader) (ulog.Entry, error) {
 			return e, nil
 		}
 	}
+}
+
+// lasts reports whether an update may leave: this server is the primary, or follows one and the
+// update belongs to the history of the cluster. Otherwise it may be a former primary, which has
+// what is about to be put aside. It is asked after unconfirmed: a primary that steps down ceases to
+// be it before it ceases to require followers.
+func (o *outside) lasts(e ulog.Entry) bool {
+	s := &o.source.opts
+	if s.Term() > 0 {
+		return true
+	}
+	term := s.Follows()
+	if term == 0 {
+		return false
+	}
+	if o.lost == nil || o.term != term {
+		o.term, o.lost = term, s.Lost()
+	}
+	log, at := e.Origin.Log, e.Origin.Stamp
+	if log == 0 {
+		log, at = ulog.LogKey(s.Log.ID()), e.Stamp
+	}
+	return log == ulog.UnknownLog || !o.lost(log, uint64(at))
 }
 
 // unconfirmed reports whether the update in hand must not leave yet.

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ func outsider(t *testing.T, f frame.Follow, partial bool, term uint64) (*outside
 		Log: log, Quorum: NewQuorum(QuorumOptions{Log: log}), Term: func() uint64 { return term },
 		Made:    func() func(log, stamp uint64) bool { return func(log, _ uint64) bool { return log == 7 } },
 		Lineage: func() Lineage { return Lineage{Base: Base{Log: 7, At: 300, Own: 500}, Partial: partial} },
+		Follows: func() uint64 { return 1 }, Lost: func() func(log, stamp uint64) bool { return func(uint64, uint64) bool { return false } },
 	})
 	return s.strangerTo(false, f)
 }
@@ -83,4 +85,43 @@ func TestOnlyThePrimaryPromisesLaterStamps(t *testing.T) {
 	o.held = &ulog.Entry{Stamp: 8}
 	require.Zero(t, o.promises(true, 9), "an update in hand is not confirmed")
 	require.Equal(t, ulog.Stamp(9), (*outside)(nil).promises(false, 9), "without a cluster")
+}
+
+// A former primary has updates that the cluster goes on without, until they are put aside. Slaves
+// outside of the cluster must not get them meanwhile.
+func TestAFormerPrimaryFeedsNobodyWhatItAloneHas(t *testing.T) {
+	log, err := ulog.Open(t.TempDir(), ulog.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, log.Close()) })
+	term, follows := uint64(1), uint64(0)
+	own := ulog.LogKey(log.ID())
+	q := NewQuorum(QuorumOptions{Log: log, Always: true, Required: 1})
+	s := NewSource(SourceOptions{
+		Log: log, Quorum: q, Term: func() uint64 { return term }, Follows: func() uint64 { return follows },
+		Made:    func() func(log, stamp uint64) bool { return func(log, _ uint64) bool { return log == own } },
+		Lost:    func() func(log, stamp uint64) bool { return func(log, _ uint64) bool { return log == own } },
+		Lineage: func() Lineage { return Lineage{} },
+	})
+	o, err := s.strangerTo(false, frame.Follow{TS: 1, SID: 9})
+	require.NoError(t, err)
+	r, err := log.NewReader(1)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	at, err := log.Append([]ulog.Update{{SID: 1, Op: ulog.OpSet, Key: []byte("alone"), Value: []byte("1")}})
+	require.NoError(t, err)
+	require.NoError(t, log.Wait(at))
+	_, err = o.next(r)
+	require.ErrorIs(t, err, io.EOF, "no follower has it")
+	term = 0
+	q.SetRequired(0) // as a primary that steps down
+	_, err = o.next(r)
+	require.ErrorIs(t, err, errEnded)
+	_, err = s.strangerTo(false, frame.Follow{TS: 1, SID: 9})
+	require.ErrorIs(t, err, errUndecided)
+	follows = 2
+	_, err = o.next(r)
+	require.ErrorIs(t, err, errEnded, "the next primary has not got it")
+	term, follows = 3, 0
+	_, err = o.next(r)
+	require.NoError(t, err, "this server was elected again, with all that it has")
 }

@@ -55,6 +55,7 @@ func (p *pull) stream(ctx context.Context) error {
 		if err := p.conn.flush(); err != nil {
 			return err
 		}
+		p.markPassed()
 		p.f.advance(p.last)
 		if p.beaten {
 			p.f.status.beat(time.Now())
@@ -188,6 +189,7 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	}
 	part := place.part(u.DBID)
 	if part != nil && at <= part.at {
+		p.pass(o, at)
 		return false // the copy of the database has it
 	}
 	switch {
@@ -209,6 +211,29 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	}
 	u.Origin = o
 	return true
+}
+
+// pass notes an update that is here by a copy. It gets a mark when everything before it is stored:
+// once the position has reached the instant of the copy, marks are all that tells of the update.
+func (p *pull) pass(o ulog.Origin, at ulog.Stamp) {
+	switch {
+	case p.hello == nil || o.Log == ulog.UnknownLog || o.Log == p.f.ownLog:
+		return
+	case o.Log == 0:
+		o = ulog.Origin{Log: p.key, Stamp: at}
+	}
+	if p.passed == nil {
+		p.passed = map[uint64]ulog.Stamp{}
+	}
+	p.passed[o.Log] = max(p.passed[o.Log], o.Stamp)
+}
+
+// markPassed is called when all that has come is durable, and before the position moves on.
+func (p *pull) markPassed() {
+	for log, at := range p.passed {
+		p.f.place.mark(log, at)
+	}
+	clear(p.passed)
 }
 
 // waits reports whether the update with an origin, or a newer update of the same log, is among the

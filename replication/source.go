@@ -51,6 +51,12 @@ type SourceOptions struct {
 	Made    func() func(log, stamp uint64) bool
 	Lineage func() Lineage
 
+	// Follows returns the term whose primary this server follows, 0 while it follows none. Lost
+	// returns the function that tells which updates do not belong to the cluster's history, by the
+	// log and the stamp of their origin. Both are set with Made.
+	Follows func() uint64
+	Lost    func() func(log, stamp uint64) bool
+
 	// Term returns the term of which this server is the primary, 0 while it is not; nil: it is in
 	// no cluster. A stream that begins in a term ends with it: that is the caller's duty.
 	Term func() uint64

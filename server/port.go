@@ -154,6 +154,7 @@ func (p *dataPort) feeding() replication.SourceOptions {
 	}
 	if p.Cluster != nil {
 		o.Members, o.Term, o.Made, o.Lineage = true, p.Cluster.Term, p.Cluster.Made, p.Following.follower.Lineage
+		o.Follows, o.Lost = p.Cluster.Follows, p.Cluster.Lost
 	}
 	return o
 }

@@ -45,6 +45,7 @@ func (c *Conn) WaitByte() error {
 	}
 	err := c.Flush()
 	c.Owed.Forget() // what is left owes an answer to nobody: its client wanted none
+	c.replies.forget()
 	c.beginRequest()
 	c.replies.counted = c.Owed.Confirms()
 	c.precious = false

@@ -47,6 +47,12 @@ type reply struct {
 	instead  Instead // nil: the reply needs no confirmation
 }
 
+// forget forgets replies that nobody is told about.
+func (r *replies) forget() {
+	clear(r.owing)
+	r.owing = r.owing[:0]
+}
+
 // beginRequest notes that a request begins.
 func (c *Conn) beginRequest() {
 	r := &c.replies
@@ -97,8 +103,7 @@ func (c *Conn) Confirm() (unconfirmed bool, err error) {
 	r.counted += present // the error is the reply
 	unnamed := c.answerInstead(err)
 	r.from, r.confirms, r.counted = len(c.Out), c.Owed.Confirms(), c.Owed.Confirms()
-	clear(r.owing)
-	r.owing = r.owing[:0]
+	r.forget()
 	return unnamed == nil && !r.partial, errors.Join(err, unnamed)
 }
 
@@ -107,8 +112,8 @@ func (c *Conn) drop() {
 	r := &c.replies
 	r.partial = r.partial || len(c.Out) > r.from
 	c.Out = c.Out[:0]
-	clear(r.owing)
-	r.owing, r.from, r.confirms, r.counted = r.owing[:0], 0, c.Owed.Confirms(), c.Owed.Confirms()
+	r.forget()
+	r.from, r.confirms, r.counted = 0, c.Owed.Confirms(), c.Owed.Confirms()
 }
 
 // answerInstead replaces the replies that owe something. It returns err if the connection must end
