@@ -213,11 +213,12 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	return true
 }
 
-// pass notes an update that is here by a copy. It gets a mark when everything before it is stored:
-// once the position has reached the instant of the copy, marks are all that tells of the update.
+// pass notes an update that is here by a copy. In a cluster it gets a mark when everything before
+// it is stored: once the position has reached the instant of the copy, marks are all that tells the
+// other members of the update. Elsewhere marks are about what came one by one, see meetLog.
 func (p *pull) pass(o ulog.Origin, at ulog.Stamp) {
 	switch {
-	case p.hello == nil || o.Log == ulog.UnknownLog || o.Log == p.f.ownLog:
+	case p.f.elect.Term == 0 || p.hello == nil || o.Log == ulog.UnknownLog || o.Log == p.f.ownLog:
 		return
 	case o.Log == 0:
 		o = ulog.Origin{Log: p.key, Stamp: at}
