@@ -18,7 +18,7 @@ run: build ## a server with a persistent database and its update log under ./dat
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\n' && exec bin/ktserver -port $(PORT) -ulog data/ulog -sid 1 data/casket.kct
 
 # Programs of Debian that some tests try the server with. A test without its programs is skipped, and says so.
-TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh etcd=etcd-server
+TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh etcd=etcd-server haproxy=haproxy mkfs.ext4=e2fsprogs
 
 test-tools: ## what some tests need beside Go, from Debian's packages; as root
 	@missing=; for t in $(TEST_TOOLS); do command -v $${t%%=*} >/dev/null || missing="$$missing $${t#*=}"; done; \

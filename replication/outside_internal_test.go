@@ -119,6 +119,11 @@ func TestAFormerPrimaryFeedsNobodyWhatItAloneHas(t *testing.T) {
 	_, err = s.strangerTo(false, frame.Follow{TS: 1, SID: 9})
 	require.ErrorIs(t, err, errUndecided)
 	follows = 2
+	o, err = s.strangerTo(false, frame.Follow{TS: 1, SID: 9}) // it has come back
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	r, err = log.NewReader(1)
+	require.NoError(t, err)
 	_, err = o.next(r)
 	require.ErrorIs(t, err, errEnded, "the next primary has not got it")
 	term, follows = 3, 0
