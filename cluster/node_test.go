@@ -282,6 +282,21 @@ func TestAPrimaryServesUntilItHearsFromItsSuccessor(t *testing.T) {
 	require.NoError(t, n.Serving())
 }
 
+// The last member of a new cluster has the data that the others followed, and is sealed a moment
+// before the elector has heard of it.
+func TestATransferWaitsUntilTheOtherMemberIsHeard(t *testing.T) {
+	n, e, _ := newPrimary(t)
+	looks := 0
+	e.hears = func() bool {
+		require.Empty(t, e.handed)
+		looks++
+		return looks == 3
+	}
+	require.NoError(t, n.transfer("b"))
+	require.Equal(t, 3, looks)
+	require.Equal(t, []string{"b"}, e.handed)
+}
+
 // A member whose server ID is not known yet does not count: a program that follows without an ID
 // has the same.
 func TestAMemberWithoutAServerIDDoesNotCount(t *testing.T) {

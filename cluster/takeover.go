@@ -63,9 +63,7 @@ func (n *Node) takeOver(term uint64, st election.State) error {
 	}
 	if best.member.Name != n.opts.Name {
 		n.opts.Logger.Info(fmt.Sprintf("cluster: %s has more than this member (term %d, stamp %d) and becomes the primary", best.member.Name, best.at.Term, best.at.Stamp))
-		ctx, cancel := context.WithTimeout(n.ctx, transferTimeout)
-		defer cancel()
-		return n.elector.Transfer(ctx, best.member.Name)
+		return n.transfer(best.member.Name)
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, proposeTimeout)
 	defer cancel()
@@ -100,14 +98,22 @@ func (n *Node) giveAway(st election.State, err error) error {
 		if m.Name == n.opts.Name || m.Witness || m.Joining {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(n.ctx, transferTimeout)
-		handed := n.elector.Transfer(ctx, m.Name)
-		cancel()
-		if handed == nil {
+		if n.transfer(m.Name) == nil {
 			break
 		}
 	}
 	return err
+}
+
+// transfer hands the leadership to another member. A member that has just started answers a seal
+// before the elector has heard of it: to wait for that moment is quicker than to begin anew.
+func (n *Node) transfer(to string) error {
+	soon, cancel := context.WithTimeout(n.ctx, lookEvery)
+	defer cancel()
+	_ = n.awaitHeard(soon, to) // if not, the elector's error says more
+	ctx, cancel := context.WithTimeout(n.ctx, transferTimeout)
+	defer cancel()
+	return n.elector.Transfer(ctx, to)
 }
 
 // sealAll seals the members with data and returns what each of them has.

@@ -24,6 +24,9 @@ const (
 	// come at the same moment.
 	retryFirst = 250 * time.Millisecond
 	retryMost  = 5 * time.Second
+	// retryElected is the first pause where a primary was elected and has not begun its term yet,
+	// which takes it some writes to its disk. Clients wait for it and this server.
+	retryElected = 10 * time.Millisecond
 	// retryRefused is the pause when this server cannot store updates, or must not go on.
 	retryRefused = 10 * time.Second
 	// silenceTimeout is the default of FollowerOptions.Silence.
@@ -169,7 +172,7 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 		}
 		f.status.explain(Connecting, err.Error())
 		f.tellDeferred(m, err)
-		return f.backOff()
+		return f.backOff(retryFirst)
 	}
 	f.deferred, f.refused = "", false
 	f.system("replication started: host=%s port=%d rts=%d", m.Host, m.Port, f.place.position)
@@ -211,12 +214,15 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	}
 	f.status.explain(Connecting, err.Error())
 	f.opts.Logger.Info(fmt.Sprintf("the connection to the master has ended: %v", err))
-	return f.backOff()
+	if errors.Is(err, errTerm) {
+		return f.backOff(retryElected)
+	}
+	return f.backOff(retryFirst)
 }
 
 // backOff returns the pause after a connection in vain. Each pause is about twice the previous one.
-func (f *Follower) backOff() time.Duration {
-	pause := min(retryFirst<<min(f.attempts, 10), retryMost)
+func (f *Follower) backOff(first time.Duration) time.Duration {
+	pause := min(first<<min(f.attempts, 10), retryMost)
 	f.attempts++
 	return pause*3/4 + rand.N(pause/2)
 }

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +146,10 @@ func becomeCluster(t *testing.T, v versions) {
 		s.start(v.present, c.options...)
 	}
 	t.Logf("the slaves: no answer for %v at most", l.longest())
+	eventually(t, func() bool {
+		rows, _ := slaves[0].c.ClusterStatus(t.Context())
+		return strings.Contains(fmt.Sprintf("%s", rows), "2 of 3 members with data are here")
+	}, "the slaves do not wait for the master alone")
 	master.stop()
 	master.start(v.present, c.options...)
 	l.goesOn()
