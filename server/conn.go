@@ -163,7 +163,7 @@ func (c *conn) serveOne() bool {
 	if first := c.io.Buffered()[0]; first == 0 || first >= 0x80 {
 		if binproto.IsFollow(first) {
 			c.follows.Store(true)
-			limitSilence(c.socket)
+			netio.LimitSilence(c.socket, deadPeer)
 		}
 		if frame.Magic(first) == frame.Member {
 			return c.serveMember()

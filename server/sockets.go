@@ -6,8 +6,6 @@ import (
 	"net"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // MaxPort is the largest port: clients in use cannot parse larger ones.
@@ -57,16 +55,4 @@ func descriptor(socket *net.TCPListener) int {
 		_ = raw.Control(func(fd uintptr) { number = int(fd) }) // fails for a closed socket
 	}
 	return number
-}
-
-// limitSilence has the system give up a connection whose other machine is gone. A follower's
-// connection needs it, because nobody waits there for an answer.
-func limitSilence(socket *net.TCPConn) {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) { // without the option the end is noticed later
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(deadPeer.Milliseconds()))
-	})
 }

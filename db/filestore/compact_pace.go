@@ -8,7 +8,6 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	"golang.org/x/sys/unix"
 )
 
 // A copier writes the copy of a file, in pieces. A piece is one transaction of the copy, and one
@@ -72,7 +71,7 @@ func (p *copier) sync() error {
 	}
 	p.unsynced = 0
 	if info, err := p.f.Stat(); err == nil && p.giveBack {
-		_ = unix.Fadvise(int(p.f.Fd()), p.synced, info.Size()-p.synced, unix.FADV_DONTNEED) // advice
+		dropPages(p.f, p.synced, info.Size()-p.synced)
 		p.synced = info.Size()
 	}
 	return nil

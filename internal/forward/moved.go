@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"gotycoon/internal/netio"
 )
 
 // drainTime is how long the primary may take for the rest of its answers when a moved connection
@@ -42,7 +42,11 @@ func (m *moved) begin(client net.Conn, timeout time.Duration) {
 	case interface{ TCP() *net.TCPConn }:
 		m.socket = c.TCP()
 	}
-	limitSend(m.socket, timeout)
+	if m.socket != nil && timeout > 0 {
+		// A write deadline cannot do it: a copy by splice(2) that misses it has lost what is in its
+		// pipe, even if the client was slow only.
+		netio.LimitSilence(m.socket, timeout)
+	}
 	if m.ended {
 		m.limit()
 	}
@@ -114,35 +118,4 @@ func (m *moved) idleSince(now time.Time, limit time.Duration) bool {
 	}
 	m.received, m.acked, m.active = received, acked, now
 	return false
-}
-
-// traffic returns how many bytes a socket has received, and how many of those that it has sent were
-// acknowledged.
-func traffic(socket *net.TCPConn) (received, acked uint64, ok bool) {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return 0, 0, false
-	}
-	_ = raw.Control(func(fd uintptr) { // fails for a closed socket
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			received, acked, ok = info.Bytes_received, info.Bytes_acked, true
-		}
-	})
-	return received, acked, ok
-}
-
-// limitSend has the kernel give up a client that takes no byte for as long as timeout. A write
-// deadline cannot do that: a copy by splice(2) that misses it has lost what is in its pipe, even if
-// the client was slow only.
-func limitSend(socket *net.TCPConn, timeout time.Duration) {
-	if socket == nil || timeout <= 0 {
-		return
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) { // without the option the end is noticed later
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds()))
-	})
 }

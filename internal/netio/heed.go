@@ -81,7 +81,7 @@ func (c *Conn) look(opening string) error {
 	switch {
 	case events&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
 		return ErrGone
-	case events&unix.POLLRDHUP == 0 || events&unix.POLLOUT == 0 || c.serving.hinted || opening == "":
+	case events&peerShut == 0 || events&unix.POLLOUT == 0 || c.serving.hinted || opening == "":
 		return nil
 	}
 	return c.hint(opening)
@@ -90,7 +90,7 @@ func (c *Conn) look(opening string) error {
 // Gone reports whether the client has closed the connection, or its own direction. Any goroutine
 // may call Gone.
 func (c *Conn) Gone() bool {
-	return c.events()&(unix.POLLRDHUP|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+	return c.events()&(peerShut|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 }
 
 // events returns the poll events of the connection's socket, 0 if there is no socket. A socket that
@@ -108,15 +108,6 @@ func (c *Conn) events() (events int16) {
 		return unix.POLLNVAL
 	}
 	return events
-}
-
-// poll returns the events of a socket without waiting.
-func poll(fd uintptr) (events int16) {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP | unix.POLLOUT}}
-	if _, err := unix.Poll(fds, 0); err != nil {
-		return 0
-	}
-	return fds[0].Revents
 }
 
 // hint sends the beginning of the reply. The socket has send space, so hint does not wait.

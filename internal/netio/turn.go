@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"gotycoon/internal/rawio"
 )
 
@@ -101,11 +99,11 @@ func (t *turns) openLocked() bool {
 		return t.event != nil
 	}
 	t.opened = true
-	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	file, err := newEvent()
 	if err != nil {
 		return false
 	}
-	t.file = os.NewFile(uintptr(fd), "turn")
+	t.file = file
 	event, err := t.file.SyscallConn()
 	if err == nil {
 		t.event = event

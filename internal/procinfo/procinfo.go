@@ -110,5 +110,6 @@ func Space(dir string) (total, free int64, err error) {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return int64(s.Blocks) * s.Bsize, int64(s.Bavail) * s.Bsize, nil
+	size := int64(s.Bsize) // its type depends on the system
+	return int64(s.Blocks) * size, int64(s.Bavail) * size, nil
 }

@@ -1,6 +1,3 @@
-// Package rawio reads and writes sockets with system calls of which the Go scheduler is not told.
-// The sockets must not block, so the scheduler needs no preparation for a thread that waits. With
-// 64 connections, the measured requests per second go up by a fifth.
 package rawio
 
 import (
