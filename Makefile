@@ -1,6 +1,7 @@
 # What CI runs is "make test". Every target is one command that can be copied from here.
 GO       ?= go
 PORT     ?= 1978
+CONSOLE  ?= 1990
 FUZZTIME ?= 30s
 VERSION  ?= 0.1.0
 ARCH     ?= $(shell $(GO) env GOARCH)
@@ -14,8 +15,8 @@ build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 	$(GO) -C tools/replsql build -trimpath -o ../../bin/ ./cmd/...
 
-run: build ## a server with a persistent database and its update log under ./data
-	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\n' && exec bin/ktserver -port $(PORT) -ulog data/ulog -sid 1 data/casket.kct
+run: build ## a server with a persistent database and its update log under ./data, and a console
+	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\nand in a browser: http://localhost:$(CONSOLE)/\n' && exec bin/ktserver -port $(PORT) -admin 127.0.0.1:$(CONSOLE) -ulog data/ulog -sid 1 data/casket.kct
 
 # Programs of Debian that some tests try the server with. A test without its programs is skipped, and says so.
 TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh etcd=etcd-server haproxy=haproxy mkfs.ext4=e2fsprogs
