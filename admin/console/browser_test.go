@@ -247,4 +247,8 @@ func (b *browser) unclipped(where string) {
 			&& !e.matches("input"))
 		.map(e => e.tagName + "." + e.className + ": " + e.innerText)`)
 	require.Empty(b.t, cut, where)
+	outside := eval[[]string](b, `[...document.querySelectorAll(".card")].flatMap(card => [...card.querySelectorAll("*")]
+		.filter(e => e.checkVisibility() && !e.closest(".scroll, .value, svg, .hidden-text") && e.getBoundingClientRect().right > card.getBoundingClientRect().right + 1)
+		.map(e => e.tagName + "." + e.className + ": " + e.innerText))`)
+	require.Empty(b.t, outside, where)
 }

@@ -63,6 +63,9 @@ func TestSections(t *testing.T) {
 	pictures(b, "dark")
 	phone(b)
 	done()
+	b.size(1300, 900, 1)
+	b.section("server", "Server")
+	b.unclipped("server at 1300 pixels")
 	b.size(1360, 900, 1)
 	t.Run("records", func(t *testing.T) { b.t = t; records(b, s) })
 	t.Run("snapshots", func(t *testing.T) { b.t = t; snapshots(b) })
@@ -126,6 +129,16 @@ func records(b *browser, s *running) {
 	db := c.DB("0")
 	b.prefers("light")
 	b.section("databases/0", "people.kct")
+
+	require.NoError(b.t, db.Set(b.t.Context(), "json", []byte(`{"id": 9007199254740993, "tags": ["a, b", "c:d"], "none": {}}`), client.Never))
+	b.write("#prefix", "json")
+	b.press("main", "json")
+	b.until(fmt.Sprintf(`document.querySelector(".detail pre")?.textContent === %q`,
+		"{\n  \"id\": 9007199254740993,\n  \"tags\": [\n    \"a, b\",\n    \"c:d\"\n  ],\n  \"none\": {}\n}"))
+	b.shot("record-json")
+	b.press(".detail", "Text")
+	b.sees(".detail", `{"id": 9007199254740993, "tags"`)
+	b.press(".detail", "Close")
 
 	b.press("main", "New record")
 	b.write("dialog input[type=text]", `new\x00key`)

@@ -115,3 +115,26 @@ export function fromHex(s) {
 export function toHex(bytes) {
   return [...bytes].map((b) => b.toString(16).padStart(2, "0")).join(" ").replace(/((?:\S\S ){15}\S\S) /g, "$1\n");
 }
+
+/** A text in JSON with a line for each value, null when it is none. The values stay as they are written: numbers keep all digits. */
+export function json(s) {
+  try {
+    JSON.parse(s);
+  } catch {
+    return null;
+  }
+  let out = "", depth = 0;
+  const line = () => "\n" + "  ".repeat(depth);
+  for (const [token] of s.matchAll(/"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[^\s"[\]{},:]+|[[\]{},:]/g)) {
+    if (token === "{" || token === "[") {
+      depth++;
+      out += token + line();
+    } else if (token === "}" || token === "]") {
+      depth--;
+      out += line() + token;
+    } else if (token === ",") out += token + line();
+    else if (token === ":") out += ": ";
+    else out += /^[[{]/.test(token) ? token.replace(/\s+/, "") : token;
+  }
+  return out;
+}

@@ -1,6 +1,6 @@
 // The records of one database: pages of keys, and one record at a time.
 import { Table, choice, confirmThen, fill, h, notice, openDialog } from "./dom.js";
-import { decode, dump, encode, escape, fromHex, fromText, inline, text, toHex, unescape } from "./bytes.js";
+import { decode, dump, encode, escape, fromHex, fromText, inline, json, text, toHex, unescape } from "./bytes.js";
 import { count, moment, plural, relative, size } from "./format.js";
 import { changing, fixedNote } from "./section.js";
 import { get, post, remove } from "./server.js";
@@ -26,14 +26,17 @@ class Browser {
   }
 
   async begin() {
-    const loading = h("p", { class: "empty" }, "Loading.");
+    const loading = h("p", { class: "empty", role: "status" }, "Loading.");
     this.root.append(loading);
-    try {
-      const { databases } = await get("databases");
-      this.db = databases.find((d) => `databases/${d.index}` === this.path);
-    } catch (e) {
-      fill(loading, e.message);
-      return;
+    while (!this.db && !this.missing && !this.closed) {
+      try {
+        const { databases } = await get("databases");
+        this.db = databases.find((d) => `databases/${d.index}` === this.path);
+        this.missing = !this.db;
+      } catch (e) {
+        fill(loading, e.message, " This page tries again.");
+        await new Promise((again) => setTimeout(again, 2000));
+      }
     }
     loading.remove();
     if (this.closed) return;
@@ -211,7 +214,7 @@ class Browser {
     fill(this.panel,
       h("div", { class: "card-head" }, h("h2", null, inline(decode(r.key))), h("button", { type: "button", "data-close": true, "aria-label": "Close the record", onclick: () => this.hide() }, "Close")),
       h("dl", { class: "facts" }, h("dt", null, "Size"), h("dd", null, `${size(r.size)}${r.size >= 1024 ? `, ${count(r.size)} bytes` : ""}`), h("dt", null, "Expires"), h("dd", null, this.expiry)),
-      h("div", { class: "pager" }, choice("Show the value as", [["text", "Text"], ["hex", "Hex"], ["table", "Table"]], form, view)),
+      h("div", { class: "pager" }, choice("Show the value as", [["text", "Text"], ["json", "JSON"], ["hex", "Hex"], ["table", "Table"]], form, view)),
       cut ? h("p", { class: "note" }, `Only the first ${size(this.bytes.length)} are shown.`) : null, value,
       h("div", { class: "actions" }, edit, changeable(changing("Delete", { class: "danger", "data-delete": true }, () => this.ask(r))),
         h("a", { class: "button", href: `/api/${this.path}/value?key=${encodeURIComponent(r.key)}`, download: "value.bin" }, "Download value")));
@@ -246,6 +249,7 @@ function expiryText(xt) {
 function bestView(bytes) {
   const s = text(bytes);
   if (s === null || /[\x00-\x08\x0e-\x1f]/.test(s)) return "hex";
+  if (/^\s*[[{]/.test(s) && json(s) !== null) return "json";
   return /^[^\n]*\t/.test(s) ? "table" : "text";
 }
 
@@ -256,6 +260,10 @@ function valueView(form, bytes, width) {
   if (form === "text") {
     return [text(bytes) === null ? h("p", { class: "note" }, "The value is no UTF-8 text: what cannot be read is shown as \ufffd.") : null,
       h("pre", { class: "value", tabindex: "0", role: "region", "aria-label": "Value as text" }, s)];
+  }
+  if (form === "json") {
+    const pretty = json(s);
+    return pretty === null ? h("p", { class: "empty" }, "The value is no JSON.") : h("pre", { class: "value", tabindex: "0", role: "region", "aria-label": "Value as JSON" }, pretty);
   }
   if (!s.includes("\t")) return h("p", { class: "empty" }, "The value has no columns: there is no tab in it.");
   const rows = s.replace(/\n$/, "").split("\n").slice(0, 1000).map((l) => l.split("\t"));
