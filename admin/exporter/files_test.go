@@ -159,6 +159,8 @@ func TestAlerts(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alerts).CombinedOutput()
 	require.NoError(t, err, string(out))
+	out, err = exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(filepath.Dir(alerts), "prometheus.yaml")).CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 // TestAlertsOfAClusterFire: the rules are tried on what members show while others die.

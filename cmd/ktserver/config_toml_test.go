@@ -242,6 +242,40 @@ func TestTheComposeExampleIsGood(t *testing.T) {
 	}
 }
 
+// So are those of the example with a follower and Prometheus, whose files are there.
+func TestTheMonitoredComposeExampleIsGood(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/examples/compose-monitored.yaml")
+	require.NoError(t, err)
+	commands := regexp.MustCompile(`(?m)^    command: \[(.*)\]$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 2)
+	for i, m := range commands {
+		cfg, err := parse(strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", "))
+		require.NoError(t, err, m[1])
+		require.Equal(t, i == 1, cfg.Replication.ReadOnly, "the second one follows")
+		require.Equal(t, "0.0.0.0:1990", cfg.Admin.Addr, "where prometheus.yaml asks")
+	}
+	mounts := regexp.MustCompile(`(?m)^      - \./(\S+?):/`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, mounts, 3)
+	for _, m := range mounts {
+		require.FileExists(t, "../../"+m[1])
+	}
+}
+
+// So are the servers of the example for Kubernetes.
+func TestTheKubernetesExampleIsGood(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/kubernetes/cluster.yaml")
+	require.NoError(t, err)
+	_, list, found := strings.Cut(string(text), "          args:\n")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "          ports:")
+	list = strings.NewReplacer("            - ", "", "$(INDEX)", "2", "$(POD)", "kt-2").Replace(list)
+	cfg, err := parse(strings.Fields(list))
+	require.NoError(t, err)
+	require.Contains(t, cfg.Cluster.Members, cfg.Cluster.Advertise)
+	require.EqualValues(t, 2, cfg.ServerID)
+	require.Equal(t, []string{"casket.kct"}, cfg.Databases)
+}
+
 func TestConfigCheck(t *testing.T) {
 	dir := t.TempDir()
 	check := func(args ...string) (code int, said, complained string) {
