@@ -39,47 +39,27 @@ func (n *Node) open(term uint64, st election.State) error {
 		return err
 	}
 	ctx, cease := context.WithCancel(n.ctx)
-	n.cease = cease
+	n.tenure, n.cease = ctx, cease
 	n.become(Opening, term)
 	n.trouble = fmt.Sprintf("waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
 		"lets this member go on alone: from then on its disk alone has the data", followersHave(st.Required), term)
 	n.done.Go(func() {
 		if n.opts.Data.Confirmed(ctx, begun) == nil {
-			n.serve(ctx, Opening, term)
+			n.serve(ctx, term, nil)
 		}
 	})
 	return nil
 }
 
+// stillLeads returns why this member must not begin a term. mu is held.
 func (n *Node) stillLeads(term uint64) error {
+	if n.ctx.Err() != nil { // Close has had this member step down already
+		return errStops
+	}
 	if now, leads := n.elector.Leading(); !leads || now != term {
 		return fmt.Errorf("the leadership of term %d was lost meanwhile", term)
 	}
 	return nil
-}
-
-// serve lets clients update, if this member still has the role in the term when everything is
-// ready.
-func (n *Node) serve(ctx context.Context, from Role, term uint64) {
-	has := func() bool { return n.role == from && n.term == term }
-	if n.beginWork(ctx) != nil {
-		return // ctx has ended
-	}
-	defer n.endWork()
-	n.mu.Lock()
-	goes := has()
-	n.mu.Unlock()
-	if !goes {
-		return
-	}
-	n.opts.Data.Ready()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if has() {
-		n.led.Store(term)
-		n.opts.Data.Open()
-		n.become(Leading, term)
-	}
 }
 
 // lead keeps the rule of the present members. The State is read under the lock: an older one could

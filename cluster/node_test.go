@@ -29,6 +29,7 @@ type fakeElector struct {
 	trouble string
 	between func()   // called once, behind the first load of the State or of the leadership
 	handed  []string // to whom the leadership was transferred
+	closed  bool
 }
 
 func (e *fakeElector) once() {
@@ -96,7 +97,19 @@ func (e *fakeElector) Err() error {
 	defer e.mu.Unlock()
 	return e.err
 }
-func (e *fakeElector) Close() error { return nil }
+
+func (e *fakeElector) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed, e.leads = true, false
+	return nil
+}
+
+func (e *fakeElector) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
 
 // fakeData has nothing, and notes what it is told. It implements Data.
 type fakeData struct {
@@ -108,6 +121,10 @@ type fakeData struct {
 	alone   bool // no follower confirms anything
 	disk    Disk
 	waits   func(method string) // called by the methods that may wait for the disk; nil: the disk is quick
+	shut    bool                // clients are refused
+	behind  error               // result of Caught after Shut
+	readies int                 // calls of Ready
+	unready func(n int) error   // the result of the n-th call; nil: there is no error
 }
 
 func (d *fakeData) wait(method string) {
@@ -128,10 +145,23 @@ func (d *fakeData) Halt(context.Context) error {
 
 func (d *fakeData) Shut() (uint64, error) {
 	d.wait("Shut")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = true
 	return 1, nil
 }
 
-func (d *fakeData) Ready()            { d.wait("Ready") }
+func (d *fakeData) Ready() error {
+	d.wait("Ready")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readies++
+	if d.unready != nil {
+		return d.unready(d.readies)
+	}
+	return nil
+}
+
 func (d *fakeData) Open()             {}
 func (d *fakeData) Glance() Inventory { return d.has }
 func (d *fakeData) Disk() Disk        { return d.disk }
@@ -163,7 +193,17 @@ func (d *fakeData) Confirmed(ctx context.Context, _ uint64) error {
 	return ctx.Err()
 }
 
-func (d *fakeData) Caught(context.Context, uint16, uint64) error  { return nil }
+// Caught fails when a primary that has refused clients waits for the others, as the test wants.
+func (d *fakeData) Caught(context.Context, uint16, uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shut {
+		d.shut = false
+		return d.behind
+	}
+	return nil
+}
+
 func (d *fakeData) Fulfilled(context.Context, Rule, uint64) error { return nil }
 
 func (d *fakeData) StepDown(error) {

@@ -102,12 +102,12 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 	case to == n.opts.Name:
 		return nil
 	}
-	has, err := n.opts.Data.Inventory()
+	early, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	has, err := unlessHung(early, n, n.opts.Data.Inventory)
 	if err != nil {
 		return err
 	}
-	early, cancel := context.WithTimeout(ctx, catchUp)
-	defer cancel()
 	if err := n.opts.Data.Caught(early, m.SID, has.Last); err != nil {
 		return fmt.Errorf("%s is too far behind to take over: %w", to, err)
 	}
@@ -129,7 +129,7 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 		err = n.opts.Data.Caught(late, m.SID, last)
 	}
 	if err != nil {
-		n.serve(n.ctx, Draining, term)
+		n.resume(term)
 	}
 	n.mu.Lock()
 	switch {
@@ -176,11 +176,13 @@ func (n *Node) awaitHeard(ctx context.Context, name string) error {
 
 // shut refuses updates of clients, and returns the end of the log.
 func (n *Node) shut(ctx context.Context) (last uint64, err error) {
-	if err := n.beginWork(ctx); err != nil {
-		return 0, err
-	}
-	defer n.endWork()
-	return n.opts.Data.Shut()
+	return unlessHung(ctx, n, func() (uint64, error) {
+		if err := n.beginWork(ctx); err != nil {
+			return 0, err
+		}
+		defer n.endWork()
+		return n.opts.Data.Shut()
+	})
 }
 
 // awaitPrimary returns nil when a member is appointed as the primary of a term after the given one.
@@ -290,7 +292,7 @@ func (n *Node) byRule(ctx context.Context, term uint64, stricter func(Rule) Rule
 		if err != nil {
 			return err
 		}
-		has, err := n.opts.Data.Inventory()
+		has, err := unlessHung(early, n, n.opts.Data.Inventory)
 		if err == nil {
 			err = n.opts.Data.Fulfilled(early, rule, has.Last)
 		}
@@ -335,8 +337,8 @@ func (n *Node) Resign(ctx context.Context) {
 		n.mu.Lock()
 		leads := n.role == Leading
 		n.mu.Unlock()
-		if !leads || ctx.Err() != nil {
-			return
+		if !leads || ctx.Err() != nil || n.Stalled() >= shownStall {
+			break
 		}
 		if m.Name == n.opts.Name || m.Witness || m.Joining {
 			continue
@@ -346,6 +348,10 @@ func (n *Node) Resign(ctx context.Context) {
 			n.opts.Logger.Info("cluster: handing over: " + err.Error())
 		}
 		cancel()
+	}
+	hangs := func() bool { return n.Stalled() >= shownStall }
+	if _, leads := n.elector.Leading(); leads && hangs() { // what waits for the disk cannot be handed over
+		n.handOff(errors.New("this server stops while its disk hangs"), hangs)
 	}
 }
 

@@ -438,4 +438,10 @@ func TestAClusterGrantsAndRevokes(t *testing.T) {
 	require.ErrorIs(t, s.role.Ready(), svc.fails)
 	s.role.Grant()
 	s.requireStandby("cannot be taken over")
+	_, err = s.role.Term()
+	require.NotContains(t, err.Error(), "tunerepl", "the cluster decides")
+	svc.fails = nil
+	require.NoError(t, s.role.Ready(), "it is tried again")
+	s.role.Grant()
+	s.requirePrimary()
 }
