@@ -10,6 +10,10 @@ import (
 
 // open begins the term for which this member was appointed. The first update of the term has to be
 // on followers before clients are answered: whatever is older is then there as well.
+//
+// The note that the term has begun comes behind that update: a note of a term without an update would
+// count what this member receives later as a part of the term. A member that dies in between, or
+// cannot write the note, has an update of which its position does not tell (history.unnoted).
 func (n *Node) open(term uint64, st election.State) error {
 	early, cancel := context.WithTimeout(n.ctx, haltTimeout)
 	defer cancel()
@@ -163,6 +167,16 @@ func (n *Node) leave(why error) error {
 func (n *Node) join(st election.State, primary election.Member, has Inventory) error {
 	h := history(st.History)
 	at := h.locate(n.opts.Name, has.Marks)
+	if after, may := h.unnoted(n.opts.Name, has.Marks, at); may {
+		count, err := n.setAside(st, at, after, h.lostOf(has.Log))
+		if err != nil {
+			return err
+		}
+		if count > 0 {
+			n.opts.Data.Replace(primary, st.Term)
+			return nil
+		}
+	}
 	switch b := h.branch(at); {
 	case at.Term == st.Term || at.Term == 0 && has.Follows == st.Log:
 		n.opts.Data.Follow(primary, st.Term, nil)
@@ -193,23 +207,33 @@ func (n *Node) goOn(st election.State, primary election.Member, at Position) {
 // rewind takes this member back to the history. work is held.
 func (n *Node) rewind(st election.State, primary election.Member, has *Inventory, at Position, b Branch) error {
 	h := history(st.History)
-	count, dir, err := n.opts.Data.SetAside(st.Term, b.At.Stamp, h.lost())
+	count, err := n.setAside(st, at, b.At.Stamp, h.lost())
 	if err != nil {
-		return fmt.Errorf("putting aside what only this member has: %w", err)
+		return err
 	}
 	if count == 0 && b.Known && b.At.Term != 0 && has.Incomplete == "" && !h.copiedBehind(has, b.At) {
 		n.goOn(st, primary, b.At)
 		return nil
+	}
+	n.opts.Data.Replace(primary, st.Term)
+	return nil
+}
+
+// setAside puts aside what is lost of this member's log behind a stamp, and returns how many updates
+// that is.
+func (n *Node) setAside(st election.State, at Position, after uint64, lost func(log, stamp uint64) bool) (count int, err error) {
+	count, dir, err := n.opts.Data.SetAside(st.Term, after, lost)
+	if err != nil {
+		return 0, fmt.Errorf("putting aside what only this member has: %w", err)
 	}
 	if count > 0 {
 		n.mu.Lock()
 		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
 		n.mu.Unlock()
 		n.opts.Logger.Error(fmt.Sprintf("cluster: only this member has updates behind term %d, stamp %d (updates: %d), and the cluster never acknowledged them: they "+
-			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
+			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, after, count, dir))
 	}
-	n.opts.Data.Replace(primary, st.Term)
-	return nil
+	return count, nil
 }
 
 func followersHave(n int) string {

@@ -114,17 +114,20 @@ func (e *fakeElector) isClosed() bool {
 // fakeData has nothing, and notes what it is told. It implements Data.
 type fakeData struct {
 	Data
-	mu      sync.Mutex
-	rule    Rule
-	has     Inventory
-	stepped func()
-	alone   bool // no follower confirms anything
-	disk    Disk
-	waits   func(method string) // called by the methods that may wait for the disk; nil: the disk is quick
-	shut    bool                // clients are refused
-	behind  error               // result of Caught after Shut
-	readies int                 // calls of Ready
-	unready func(n int) error   // the result of the n-th call; nil: there is no error
+	mu       sync.Mutex
+	rule     Rule
+	has      Inventory
+	stepped  func()
+	alone    bool // no follower confirms anything
+	disk     Disk
+	waits    func(method string) // called by the methods that may wait for the disk; nil: the disk is quick
+	leads    func()              // called by Lead; nil: nothing
+	aside    setAside            // the latest call
+	shut     bool                // clients are refused
+	behind   error               // result of Caught after Shut
+	replaced []string            // by copies of whom
+	readies  int                 // calls of Ready
+	unready  func(n int) error   // the result of the n-th call; nil: there is no error
 }
 
 func (d *fakeData) wait(method string) {
@@ -171,7 +174,29 @@ func (d *fakeData) Follow(election.Member, uint64, *Join) {}
 func (d *fakeData) Lead(_ uint64, r Rule) (uint64, error) {
 	d.wait("Lead")
 	d.Require(r)
+	if d.leads != nil {
+		d.leads()
+	}
 	return 1, nil
+}
+
+// setAside is what SetAside was asked for.
+type setAside struct {
+	after uint64
+	lost  func(log, stamp uint64) bool
+}
+
+// SetAside looks at the end of the log only.
+func (d *fakeData) SetAside(_, after uint64, lost func(log, stamp uint64) bool) (n int, dir string, err error) {
+	d.aside = setAside{after, lost}
+	if d.has.Newest > after && lost(d.has.Log, d.has.Newest) {
+		n = 1
+	}
+	return n, "aside", nil
+}
+
+func (d *fakeData) Replace(primary election.Member, _ uint64) {
+	d.replaced = append(d.replaced, primary.Name)
 }
 
 func (d *fakeData) Require(r Rule) {
