@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gotycoon/cluster/election"
+	"gotycoon/internal/words"
 )
 
 // open begins the term for which this member was appointed. The first update of the term has to be
@@ -46,7 +47,7 @@ func (n *Node) open(term uint64, st election.State) error {
 	n.tenure, n.cease = ctx, cease
 	n.become(Opening, term)
 	n.trouble = fmt.Sprintf("waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
-		"lets this member go on alone: from then on its disk alone has the data", followersHave(st.Required), term)
+		"lets this member go on alone: from then on its disk alone has the data", words.FollowersHave(st.Required), term)
 	n.done.Go(func() {
 		if n.opts.Data.Confirmed(ctx, begun) == nil {
 			n.serve(ctx, term, nil)
@@ -234,11 +235,4 @@ func (n *Node) setAside(st election.State, at Position, after uint64, lost func(
 			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, after, count, dir))
 	}
 	return count, nil
-}
-
-func followersHave(n int) string {
-	if n == 1 {
-		return "1 follower has"
-	}
-	return fmt.Sprintf("%d followers have", n)
 }

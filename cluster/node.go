@@ -77,7 +77,11 @@ type Node struct {
 	seals   termFile
 	begins  termFile
 	told    string // the latest trouble in the log
-	heard   string // what the member that leads the votes says of its trouble; guarded by mu
+
+	// What the member that leads the votes says; guarded by mu.
+	heard    string // its trouble
+	doubt    string // why it is not the primary; empty: it is
+	doubtful int    // looks in a row with a doubt
 
 	failing sync.Once
 	failed  chan struct{}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
-	dbgate "gotycoon/db/gate"
 	"gotycoon/db/dberr"
+	dbgate "gotycoon/db/gate"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )

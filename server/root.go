@@ -354,9 +354,6 @@ func (r *root) begin() error {
 	if r.mover != nil {
 		r.timers.every(forward.LookEvery, watchPrimary(r.mover, r.services))
 	}
-	if r.shown != nil {
-		r.timers.every(leaderEvery, r.shown.leader.look)
-	}
 	if r.members.secrets != nil {
 		r.timers.every(accessEvery, r.members.secrets.Poll)
 	}
