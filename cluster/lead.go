@@ -12,9 +12,9 @@ import (
 // open begins the term for which this member was appointed. The first update of the term has to be
 // on followers before clients are answered: whatever is older is then there as well.
 //
-// The note that the term has begun comes behind that update: a note of a term without an update would
-// count what this member receives later as a part of the term. A member that dies in between, or
-// cannot write the note, has an update of which its position does not tell (history.unnoted).
+// The note that the term has begun comes behind that update: with a note of a term that has none,
+// what this member receives later would count as a part of the term. A member that dies in between,
+// or cannot write the note, has an update of which its position does not tell (history.unnoted).
 func (n *Node) open(term uint64, st election.State) error {
 	early, cancel := context.WithTimeout(n.ctx, haltTimeout)
 	defer cancel()
@@ -220,8 +220,8 @@ func (n *Node) rewind(st election.State, primary election.Member, has *Inventory
 	return nil
 }
 
-// setAside puts aside what is lost of this member's log behind a stamp, and returns how many updates
-// that is.
+// setAside puts aside what is lost of this member's log behind a stamp, and returns how many
+// updates that is.
 func (n *Node) setAside(st election.State, at Position, after uint64, lost func(log, stamp uint64) bool) (count int, err error) {
 	count, dir, err := n.opts.Data.SetAside(st.Term, after, lost)
 	if err != nil {

@@ -29,8 +29,8 @@ const (
 // need not run ahead of the clock.
 //
 // Servers with the same server number share the number space. Of these servers only the primary
-// gives out numbers (mayReserve), of the members of a cluster in any case, and after a change of the primary the new primary begins
-// leader.AheadSeconds above the greatest bound of the others.
+// gives out numbers (mayReserve), of the members of a cluster in any case, and after a change of
+// the primary the new primary begins leader.AheadSeconds above the greatest bound of the others.
 type sequence struct {
 	name    string
 	records *records
