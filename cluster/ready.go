@@ -78,7 +78,7 @@ func (n *Node) notReady(term uint64, failures int, why error) bool {
 	if !n.opens(term) {
 		return false
 	}
-	n.trouble = fmt.Sprintf("its services cannot take over (tried %d times), so it serves no clients: %v", failures, why)
+	n.trouble = fmt.Sprintf("its services cannot take over (tries: %d), so it serves no clients: %v", failures, why)
 	n.tellOnce("this member cannot be the primary: " + n.trouble)
 	return true
 }

@@ -49,7 +49,7 @@ func TestAPrimaryWhoseServicesCannotTakeOverTriesAgain(t *testing.T) {
 	<-begun
 	s := n.Status()
 	require.Equal(t, Opening, s.Role)
-	require.Contains(t, s.Trouble, "its services cannot take over (tried 2 times), so it serves no clients: no space left on device")
+	require.Contains(t, s.Trouble, "its services cannot take over (tries: 2), so it serves no clients: no space left on device")
 	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 	goOn()
 	require.Eventually(t, func() bool { return n.View().Role == Leading }, 5*time.Second, time.Millisecond)
