@@ -18,11 +18,14 @@ build: ## the commands, into bin/
 run: build ## a server with a persistent database and its update log under ./data, and a console
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\nand in a browser: http://localhost:$(CONSOLE)/\n' && exec bin/ktserver -port $(PORT) -admin 127.0.0.1:$(CONSOLE) -ulog data/ulog -sid 1 data/casket.kct
 
-# Programs of Debian that some tests try the server with. A test without its programs is skipped, and says so.
-TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh etcd=etcd-server haproxy=haproxy mkfs.ext4=e2fsprogs
+# Programs and Python's modules that some tests try the server with, and the packages of Debian that have them. A test without its programs
+# is skipped, and says so; with GOTYCOON_CI=1, as .ci/run sets it, it fails.
+TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh etcd=etcd-server haproxy=haproxy mkfs.ext4=e2fsprogs systemd-analyze=systemd memccp=libmemcached-tools
+TEST_MODULES := pylibmc=python3-pylibmc memcache=python3-memcache
 
 test-tools: ## what some tests need beside Go, from Debian's packages; as root
 	@missing=; for t in $(TEST_TOOLS); do command -v $${t%%=*} >/dev/null || missing="$$missing $${t#*=}"; done; \
+	for m in $(TEST_MODULES); do /usr/bin/python3 -c "import $${m%%=*}" 2>/dev/null || missing="$$missing $${m#*=}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
 test: lint test-race ## everything that must hold before a change is handed in

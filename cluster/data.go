@@ -36,8 +36,9 @@ type Data interface {
 	// term, whose stamp it returns. Followers are counted from now on; clients are still refused.
 	Lead(term uint64, rule Rule) (begun uint64, err error)
 
-	// Ready prepares Open: the services take over.
-	Ready()
+	// Ready prepares Open: the services take over, all of them or none. After an error it is called
+	// again, unless another member is to be the primary.
+	Ready() error
 
 	// Confirmed returns when as many followers as Lead or Require said have everything up to a
 	// stamp.

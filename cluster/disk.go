@@ -13,7 +13,7 @@ import (
 // network is fine meanwhile, so the elector renews the lease, and the cluster would stand still. So
 // a primary hands over when its update log has made no progress for Options.DiskTimeout although
 // updates wait for it, and another member can take over. It hands over also when its disk hangs at
-// the beginning of its term.
+// the beginning of its term, and at once when the server stops (Resign, Close).
 //
 //	0 s      an update is appended; its write, or its fsync, does not return
 //	10 s     the other members are asked: enough of them are there for a takeover
@@ -87,7 +87,7 @@ func (n *Node) heedDisk(now time.Time, leads bool) {
 	if leads && stalled >= limit && !n.giving.Swap(true) {
 		n.done.Go(func() {
 			defer n.giving.Store(false)
-			n.handOff(stalled)
+			n.handOff(fmt.Errorf("its disk has done nothing for %.1f s", stalled.Seconds()), func() bool { return n.Stalled() >= n.opts.DiskTimeout })
 		})
 	}
 }
@@ -95,24 +95,25 @@ func (n *Node) heedDisk(now time.Time, leads bool) {
 // Stalled returns for how long this member's disk has done nothing although somebody waits for it.
 func (n *Node) Stalled() time.Duration { return time.Duration(n.stalled.Load()) }
 
-// handOff hands over to another member because the disk of this one hangs, if another one can take
-// over. It has no primary's duties any more when it begins the transfer, as always.
-func (n *Node) handOff(stalled time.Duration) {
+// handOff hands over to another member because this one cannot be the primary, if another one can
+// take over, and still, which is asked under mu, says that this member should. It has no primary's
+// duties any more when it begins the transfer, as always.
+func (n *Node) handOff(why error, still func() bool) {
 	ctx, cancel := context.WithTimeout(n.ctx, sealTimeout)
 	defer cancel()
 	to, err := n.successor(ctx)
 	if err != nil {
-		n.tell(fmt.Errorf("this member's disk hangs, and it cannot hand over: %w", err))
+		n.tell(fmt.Errorf("this member cannot be the primary (%w), and it cannot hand over: %w", why, err))
 		<-ctx.Done() // the others are asked once in so long
 		return
 	}
 	term, leads := n.elector.Leading()
 	n.mu.Lock()
-	if !leads || n.handing || n.active() && n.term != term || n.Stalled() < n.opts.DiskTimeout {
+	if !leads || n.handing || n.active() && n.term != term || !still() {
 		n.mu.Unlock()
 		return // it goes on, or another one leads
 	}
-	n.stepDown(fmt.Errorf("its disk has done nothing for %.1f s, and %s takes over", stalled.Seconds(), to))
+	n.stepDown(fmt.Errorf("%w, and %s takes over", why, to))
 	n.handing = true
 	n.mu.Unlock()
 	defer func() {
@@ -123,17 +124,20 @@ func (n *Node) handOff(stalled time.Duration) {
 	ctx, cancel = context.WithTimeout(n.ctx, transferTimeout)
 	defer cancel()
 	if err := n.elector.Transfer(ctx, to); err != nil {
-		n.tell(fmt.Errorf("handing over to %s because this member's disk hangs: %w", to, err))
+		n.tell(fmt.Errorf("handing over to %s, since this member cannot be the primary (%w): %w", to, why, err))
 	}
 }
 
-// successor returns the member that is to take over without this one. There is none unless enough
-// other members answer: without this member's seal they must have whatever was acknowledged.
+// successor returns the member that is to take over. There is none unless enough members can be
+// sealed: they must have whatever was acknowledged. This one can if its disk works.
 func (n *Node) successor(ctx context.Context) (name string, err error) {
 	st := n.elector.State()
 	all := n.surveyOthers(ctx)
 	var best *Status
 	here, need := 0, withData(st)-st.Required
+	if n.Stalled() == 0 {
+		need--
+	}
 	for _, m := range st.Members {
 		s, ok := all[m.Name]
 		if !ok || m.Name == n.opts.Name || m.Witness || m.Joining || s.Has.Incomplete != "" || s.Stalled > 0 {

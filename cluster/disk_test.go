@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +17,17 @@ import (
 // go on.
 func (d *fakeData) hang(t *testing.T, method string) (begun chan struct{}, release func()) {
 	t.Helper()
+	return d.hangFrom(t, method, 1)
+}
+
+// hangFrom is hang from the n-th call on.
+func (d *fakeData) hangFrom(t *testing.T, method string, n int64) (begun chan struct{}, release func()) {
+	t.Helper()
 	begun, ends := make(chan struct{}), make(chan struct{})
 	var once, end sync.Once
+	var calls atomic.Int64
 	d.waits = func(m string) {
-		if m == method {
+		if m == method && calls.Add(1) >= n {
 			once.Do(func() { close(begun) })
 			<-ends
 		}
@@ -120,6 +128,52 @@ func TestALeaderThatCannotSealItselfHandsOver(t *testing.T) {
 	n.look()
 	<-begun
 	require.Equal(t, []string{"b"}, e.transfers())
+	release()
+}
+
+// A server that stops while its disk hangs does not wait for it before others can lead.
+func TestAMemberThatIsClosedWhileItsDiskHangsLeadsNoMore(t *testing.T) {
+	for _, method := range []string{"Lead", "Ready"} {
+		t.Run(method, func(t *testing.T) {
+			n, e, d := newPrimary(t)
+			begun, release := d.hang(t, method)
+			e.lead(false, 1)
+			n.look()
+			e.mu.Lock()
+			e.state = e.state.Appoint(election.Appointment{Term: 3, Primary: "a", Start: 1}, 1)
+			e.leads, e.term = true, 3
+			e.mu.Unlock()
+			n.Start()
+			<-begun
+			var closing sync.WaitGroup
+			closing.Go(func() { require.NoError(t, n.Close()) })
+			require.Eventually(t, e.isClosed, 5*time.Second, time.Millisecond)
+			require.Equal(t, Waiting, n.View().Role)
+			release()
+			closing.Wait()
+			require.Equal(t, Waiting, n.View().Role, "the disk goes on")
+			require.ErrorIs(t, n.Serving(), ErrNotPrimary)
+		})
+	}
+}
+
+// A primary that is about to stop asks its disk nothing that it need not, and waits no longer than
+// it was told to.
+func TestAPrimaryWhoseDiskHangsResigns(t *testing.T) {
+	n, e, d := newPrimary(t)
+	others(t, n, Inventory{}, Inventory{})
+	_, release := d.hang(t, "Inventory")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	soon(t, "resigning", func() { n.Resign(ctx) })
+	require.Empty(t, e.transfers())
+	require.NoError(t, n.Serving())
+	d.disk = Disk{Waiting: true, Done: [4]uint64{1}}
+	watchFor(n, time.Now(), 2*time.Second)
+	require.Empty(t, e.transfers(), "it may go on")
+	soon(t, "resigning", func() { n.Resign(t.Context()) })
+	require.Len(t, e.transfers(), 1)
+	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 	release()
 }
 

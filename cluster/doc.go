@@ -34,6 +34,7 @@
 //     ends, and no connection of that epoch, of a client or of a follower, is answered any more.
 //     The first message of a stream says the term, so a follower never mixes terms
 //     (replication.Election).
+//   - A primary serves records and services, or nothing (ready.go).
 //   - Nothing is thrown away: what a member alone had is put aside as a log before its databases
 //     become copies (Node.rewind).
 //

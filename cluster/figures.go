@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -42,12 +41,6 @@ func (n *Node) Trouble() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.trouble
-}
-
-// Ask asks another member for its description.
-func (n *Node) Ask(ctx context.Context, name string) (s Status, err error) {
-	err = n.mesh.call(ctx, name, callStatus, nil, &s)
-	return s, err
 }
 
 // tally keeps what is known only from one look to the next.

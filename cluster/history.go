@@ -186,3 +186,23 @@ func (h history) locate(name string, m Marks) Position {
 	}
 	return Position{}
 }
+
+// unnoted returns the stamp behind which the log of a member at p may have the first update of a
+// term that the member was appointed for, without the note that it has begun: it died in between,
+// or the note could not be written. The position says nothing of such an update. Nobody else has
+// it, since streams of the term begin after the note; and once the member has followed a later
+// term, it has been put aside.
+func (h history) unnoted(name string, m Marks, p Position) (after uint64, may bool) {
+	for i := range h {
+		if a := &h[i]; a.Primary == name && a.Log == m.Log && a.Term > max(m.Begun, p.Term) && a.Start > 0 && a.Start <= m.Newest {
+			return a.Start - 1, true
+		}
+	}
+	return 0, false
+}
+
+// lostOf is lost for the updates that were made in one log.
+func (h history) lostOf(key uint64) func(log, stamp uint64) bool {
+	lost := h.lost()
+	return func(log, stamp uint64) bool { return log == key && lost(log, stamp) }
+}

@@ -6,10 +6,15 @@ import (
 	"fmt"
 
 	"gotycoon/cluster/election"
+	"gotycoon/internal/words"
 )
 
 // open begins the term for which this member was appointed. The first update of the term has to be
 // on followers before clients are answered: whatever is older is then there as well.
+//
+// The note that the term has begun comes behind that update: with a note of a term that has none,
+// what this member receives later would count as a part of the term. A member that dies in between,
+// or cannot write the note, has an update of which its position does not tell (history.unnoted).
 func (n *Node) open(term uint64, st election.State) error {
 	early, cancel := context.WithTimeout(n.ctx, haltTimeout)
 	defer cancel()
@@ -39,47 +44,27 @@ func (n *Node) open(term uint64, st election.State) error {
 		return err
 	}
 	ctx, cease := context.WithCancel(n.ctx)
-	n.cease = cease
+	n.tenure, n.cease = ctx, cease
 	n.become(Opening, term)
 	n.trouble = fmt.Sprintf("waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
-		"lets this member go on alone: from then on its disk alone has the data", followersHave(st.Required), term)
+		"lets this member go on alone: from then on its disk alone has the data", words.FollowersHave(st.Required), term)
 	n.done.Go(func() {
 		if n.opts.Data.Confirmed(ctx, begun) == nil {
-			n.serve(ctx, Opening, term)
+			n.serve(ctx, term, nil)
 		}
 	})
 	return nil
 }
 
+// stillLeads returns why this member must not begin a term. mu is held.
 func (n *Node) stillLeads(term uint64) error {
+	if n.ctx.Err() != nil { // Close has had this member step down already
+		return errStops
+	}
 	if now, leads := n.elector.Leading(); !leads || now != term {
 		return fmt.Errorf("the leadership of term %d was lost meanwhile", term)
 	}
 	return nil
-}
-
-// serve lets clients update, if this member still has the role in the term when everything is
-// ready.
-func (n *Node) serve(ctx context.Context, from Role, term uint64) {
-	has := func() bool { return n.role == from && n.term == term }
-	if n.beginWork(ctx) != nil {
-		return // ctx has ended
-	}
-	defer n.endWork()
-	n.mu.Lock()
-	goes := has()
-	n.mu.Unlock()
-	if !goes {
-		return
-	}
-	n.opts.Data.Ready()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if has() {
-		n.led.Store(term)
-		n.opts.Data.Open()
-		n.become(Leading, term)
-	}
 }
 
 // lead keeps the rule of the present members. The State is read under the lock: an older one could
@@ -183,6 +168,16 @@ func (n *Node) leave(why error) error {
 func (n *Node) join(st election.State, primary election.Member, has Inventory) error {
 	h := history(st.History)
 	at := h.locate(n.opts.Name, has.Marks)
+	if after, may := h.unnoted(n.opts.Name, has.Marks, at); may {
+		count, err := n.setAside(st, at, after, h.lostOf(has.Log))
+		if err != nil {
+			return err
+		}
+		if count > 0 {
+			n.opts.Data.Replace(primary, st.Term)
+			return nil
+		}
+	}
 	switch b := h.branch(at); {
 	case at.Term == st.Term || at.Term == 0 && has.Follows == st.Log:
 		n.opts.Data.Follow(primary, st.Term, nil)
@@ -213,28 +208,31 @@ func (n *Node) goOn(st election.State, primary election.Member, at Position) {
 // rewind takes this member back to the history. work is held.
 func (n *Node) rewind(st election.State, primary election.Member, has *Inventory, at Position, b Branch) error {
 	h := history(st.History)
-	count, dir, err := n.opts.Data.SetAside(st.Term, b.At.Stamp, h.lost())
+	count, err := n.setAside(st, at, b.At.Stamp, h.lost())
 	if err != nil {
-		return fmt.Errorf("putting aside what only this member has: %w", err)
+		return err
 	}
 	if count == 0 && b.Known && b.At.Term != 0 && has.Incomplete == "" && !h.copiedBehind(has, b.At) {
 		n.goOn(st, primary, b.At)
 		return nil
+	}
+	n.opts.Data.Replace(primary, st.Term)
+	return nil
+}
+
+// setAside puts aside what is lost of this member's log behind a stamp, and returns how many
+// updates that is.
+func (n *Node) setAside(st election.State, at Position, after uint64, lost func(log, stamp uint64) bool) (count int, err error) {
+	count, dir, err := n.opts.Data.SetAside(st.Term, after, lost)
+	if err != nil {
+		return 0, fmt.Errorf("putting aside what only this member has: %w", err)
 	}
 	if count > 0 {
 		n.mu.Lock()
 		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
 		n.mu.Unlock()
 		n.opts.Logger.Error(fmt.Sprintf("cluster: only this member has updates behind term %d, stamp %d (updates: %d), and the cluster never acknowledged them: they "+
-			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
+			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, after, count, dir))
 	}
-	n.opts.Data.Replace(primary, st.Term)
-	return nil
-}
-
-func followersHave(n int) string {
-	if n == 1 {
-		return "1 follower has"
-	}
-	return fmt.Sprintf("%d followers have", n)
+	return count, nil
 }

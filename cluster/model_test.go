@@ -143,8 +143,12 @@ func (m *model) takeOver(l *modelMember) {
 	if m.rng.IntN(10) == 0 {
 		return // it loses the leadership before it begins
 	}
-	l.leads, l.term, l.begun = true, m.term, m.term
 	m.write(l)
+	if m.rng.IntN(10) == 0 {
+		l.alive = false // it dies before it notes that it has begun
+		return
+	}
+	l.leads, l.term, l.begun = true, m.term, m.term
 	for _, id := range m.acked {
 		require.Contains(m.t, l.data, id, "an acknowledged update is missing on the primary of term %d", m.term)
 	}
@@ -164,7 +168,9 @@ func (m *model) follow(x *modelMember) {
 	x.follows, x.term, x.leads = p, m.state.Term, false
 	b := h.branch(at)
 	x.had = nil
+	after, may := h.unnoted(x.name, m.inventory(x).Marks, at)
 	switch {
+	case may && m.lone(x, after, h.lostOf(x.key)) > 0:
 	case at.Term == m.state.Term:
 		x.at = at.Stamp
 		return
@@ -175,13 +181,7 @@ func (m *model) follow(x *modelMember) {
 			return
 		}
 	default:
-		lost, n := h.lost(), 0
-		for _, u := range x.log {
-			if u.here > b.At.Stamp && lost(u.log, u.stamp) {
-				n++
-				require.NotContains(m.t, m.acked, u.id)
-			}
-		}
+		n := m.lone(x, b.At.Stamp, h.lost())
 		has := m.inventory(x)
 		if from, ok := h.from(b.At); ok && n == 0 && b.Known && b.At.Term != 0 && !h.copiedBehind(&has, b.At) {
 			x.at, x.had = from, h.had(b.At)
@@ -193,6 +193,17 @@ func (m *model) follow(x *modelMember) {
 	x.marks[p.key] = p.last()
 	x.log = append(x.log, modelUpdate{^p.key, 1, m.stamp(x, p.last()), 0})
 	x.base, x.baseFrom, x.baseOwn = p.key, p.last(), x.last()
+}
+
+// lone returns how many updates of a member's log behind a stamp are put aside.
+func (m *model) lone(x *modelMember, after uint64, lost func(log, stamp uint64) bool) (n int) {
+	for _, u := range x.log {
+		if u.here > after && lost(u.log, u.stamp) {
+			n++
+			require.NotContains(m.t, m.acked, u.id)
+		}
+	}
+	return n
 }
 
 func (m *model) find(name string) *modelMember {
@@ -273,9 +284,13 @@ func (m *model) settle(seed uint64) {
 	for tries := 0; ; tries++ {
 		require.Less(m.t, tries, 200, "no primary with seed %d", seed)
 		l := m.members[m.rng.IntN(len(m.members))]
+		l.alive = true
 		if m.takeOver(l); l.leads {
 			break
 		}
+	}
+	for _, x := range m.members {
+		x.alive = true
 	}
 	p := m.find(m.state.Primary)
 	for range 5000 {

@@ -77,7 +77,11 @@ type Node struct {
 	seals   termFile
 	begins  termFile
 	told    string // the latest trouble in the log
-	heard   string // what the member that leads the votes says of its trouble; guarded by mu
+
+	// What the member that leads the votes says; guarded by mu.
+	heard    string // its trouble
+	doubt    string // why it is not the primary; empty: it is
+	doubtful int    // looks in a row with a doubt
 
 	failing sync.Once
 	failed  chan struct{}
@@ -118,6 +122,7 @@ type Node struct {
 	stricter func(Rule) Rule // while an order is carried out that needs another rule than the State's
 	// unsettled: whether the latest change of the rule was committed shows only when another leads.
 	unsettled bool
+	tenure    context.Context // ends when this member steps down
 	cease     context.CancelFunc
 	aside     Aside
 
@@ -181,17 +186,21 @@ func (n *Node) Start() {
 // Accept takes a connection of another member, whose name has been proved. It does not wait.
 func (n *Node) Accept(from string, conn net.Conn) { n.mesh.accept(from, conn) }
 
-// Close leaves the cluster without a word. A primary steps down first.
+// Close leaves the cluster without a word. First of all it ends what this member does as the
+// primary or the leader, so that the others elect another one, also where Close then waits for a
+// disk that hangs.
 func (n *Node) Close() error {
 	n.stop()
-	n.done.Wait()
 	n.mu.Lock()
-	n.stepDown(errors.New("this server stops"))
+	n.stepDown(errStops)
 	n.mu.Unlock()
 	err := n.elector.Close()
+	n.done.Wait()
 	n.mesh.close()
 	return err
 }
+
+var errStops = errors.New("this server stops")
 
 // announce tells of changes of the role.
 func (n *Node) announce() {
@@ -253,6 +262,7 @@ func (n *Node) look() {
 	n.mu.Unlock()
 	_, belongs := st.Member(n.opts.Name)
 	switch err := n.elector.Err(); {
+	case n.ctx.Err() != nil: // the elector is closed, or is about to be
 	case err != nil:
 		n.trying(n.leave(err))
 		n.fail(err)

@@ -155,22 +155,10 @@ func (n *Node) sealAll(term uint64, st election.State) []sealed {
 
 // sealSelf seals this member. It waits for its disk for a while only: if this member cannot take
 // over, another one is to try.
-func (n *Node) sealSelf(term uint64) (has Inventory, err error) {
+func (n *Node) sealSelf(term uint64) (Inventory, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.opts.DiskTimeout)
 	defer cancel()
-	ended := make(chan struct{})
-	var late Inventory
-	var failed error
-	n.done.Go(func() {
-		defer close(ended)
-		late, failed = n.seal(ctx, term)
-	})
-	select {
-	case <-ended:
-		return late, failed
-	case <-ctx.Done():
-		return has, errWorking
-	}
+	return unlessHung(ctx, n, func() (Inventory, error) { return n.seal(ctx, term) })
 }
 
 // appoint returns the State in which the best of the sealed members is the primary of a term.

@@ -54,6 +54,10 @@ func (n *Node) unreached(members []election.Member, named string) string {
 // Unreached says why a member does not hear from this one; empty: it does, as far as is known.
 func (n *Node) Unreached(name string) string { return n.mesh.unreached(name) }
 
+// doubtfulLooks is how many looks in a row find no primary before that is told: a change of the
+// primary takes a moment, which nobody needs to hear of.
+const doubtfulLooks = 2
+
 // listen asks the member that leads the votes what keeps it from being the primary, and has links
 // to those whose answers matter here.
 func (n *Node) listen() {
@@ -67,12 +71,14 @@ func (n *Node) listen() {
 			n.mesh.link(m.Name)
 		}
 	}
-	text := ""
-	if known && leader != n.opts.Name && (role == Waiting || role == Following && leader != st.Primary) {
+	text, doubt := "", ""
+	if known && leader != n.opts.Name {
 		ctx, cancel := context.WithTimeout(n.ctx, learnEvery)
 		defer cancel()
 		var s Status
-		if n.mesh.call(ctx, leader, callStatus, nil, &s) == nil && s.Trouble != "" && !strings.Contains(s.Trouble, " says: ") {
+		err := n.mesh.call(ctx, leader, callStatus, nil, &s)
+		doubt = s.doubt(leader, err)
+		if (role == Waiting || role == Following && leader != st.Primary) && s.Trouble != "" && !strings.Contains(s.Trouble, " says: ") {
 			text = fmt.Sprintf("%s says: %s", leader, s.Trouble)
 		}
 	}
@@ -81,7 +87,36 @@ func (n *Node) listen() {
 	if text != "" && shape(text) != shape(n.heard) {
 		n.opts.Logger.Warn("cluster: " + text)
 	}
-	n.heard = text
+	n.heard, n.doubt = text, doubt
+	if n.doubtful++; doubt == "" {
+		n.doubtful = 0
+	}
+}
+
+// doubt says why a member that leads the votes is not the primary, from its status, or from the
+// error of asking for it; empty: it is the primary.
+func (s *Status) doubt(leader string, err error) string {
+	switch {
+	case err != nil:
+		return leader + " leads the vote and does not answer this server"
+	case s.Role == Leading || s.Role == Draining:
+		return ""
+	case s.Trouble == "":
+		return fmt.Sprintf("%s leads the vote and is %s", leader, s.Role)
+	}
+	return fmt.Sprintf("%s leads the vote and is %s: %s", leader, s.Role, s.Trouble)
+}
+
+// Doubt says why the member that leads the votes is not the primary, if that has lasted: too few
+// followers may be there for example. A member that follows it does not see that by itself. It is
+// empty on the leader itself, and while nobody leads.
+func (n *Node) Doubt() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.doubtful < doubtfulLooks {
+		return ""
+	}
+	return n.doubt
 }
 
 // names lists the members of a State.

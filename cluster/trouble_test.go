@@ -126,6 +126,38 @@ func TestOthersTellWhyTheLeaderIsNotThePrimary(t *testing.T) {
 	require.Contains(t, log.String(), "cluster: b says: the members have different data")
 }
 
+// A follower does not see by itself that the member that leads the votes is not the primary. One look
+// may be at a change of the primary.
+func TestAFollowerDoubtsALeaderThatIsNotThePrimary(t *testing.T) {
+	status := Status{Name: "b", Role: Opening, Trouble: "it waits"}
+	n, e, b, _ := follower(t, status)
+	e.mu.Lock()
+	e.leader = "b"
+	e.mu.Unlock()
+	for _, want := range []string{"", "b leads the vote and is opening: it waits"} {
+		require.Equal(t, want, n.Doubt())
+		for range doubtfulLooks {
+			require.Empty(t, n.Status().Trouble, "it follows its primary")
+			n.listen()
+		}
+	}
+	b.leave()
+	n.doubts(t, "b leads the vote and does not answer this server")
+	e.mu.Lock()
+	e.leader = ""
+	e.mu.Unlock()
+	n.doubts(t, "")
+}
+
+// doubts waits for what a member says of the one that leads the votes.
+func (n *Node) doubts(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n.listen()
+		return n.Doubt() == text
+	}, 10*time.Second, time.Millisecond, "it is now %q", n.Doubt())
+}
+
 func TestAMemberThatWaitsNamesThoseThatItLacks(t *testing.T) {
 	n, e, _, log := follower(t, Status{})
 	e.trouble = "d was given another list"

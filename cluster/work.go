@@ -26,6 +26,32 @@ func (n *Node) endWork() {
 	<-n.work
 }
 
+// unlessHung returns what f returns, unless ctx ends before. Then f goes on when the disk does, and
+// its result is dropped.
+func unlessHung[T any](ctx context.Context, n *Node, f func() (T, error)) (result T, err error) {
+	type end struct {
+		result T
+		err    error
+	}
+	ended := make(chan end, 1)
+	n.mu.Lock()
+	if n.ctx.Err() != nil { // Close waits already for what has begun
+		n.mu.Unlock()
+		return result, errStops
+	}
+	n.done.Go(func() {
+		result, err := f()
+		ended <- end{result, err}
+	})
+	n.mu.Unlock()
+	select {
+	case e := <-ended:
+		return e.result, e.err
+	case <-ctx.Done():
+		return result, errWorking
+	}
+}
+
 // working says how far the holders of the token have come.
 func (n *Node) working() Disk {
 	turns := n.worked.Load()

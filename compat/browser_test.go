@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/needs"
 )
 
 // attacker serves a page under its own name, and later the server that it attacks under the same
@@ -108,17 +108,6 @@ func (a *attacker) visit(t *testing.T, chromium, host string) string {
 	}
 }
 
-func chromiumOrSkip(t *testing.T) string {
-	t.Helper()
-	for _, path := range []string{os.Getenv("GOTYCOON_CHROMIUM"), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
-		if _, err := os.Stat(path); path != "" && err == nil {
-			return path
-		}
-	}
-	t.Skip("there is no Chromium: install the package chromium, or name the program in GOTYCOON_CHROMIUM")
-	return ""
-}
-
 // What pages do: through their own name that leads to the server now, and from another site.
 const (
 	rebinding = `
@@ -141,7 +130,7 @@ await note(fetch(victim + '/rpc/clear', {mode: 'no-cors', method: 'POST', body: 
 // shows that the attacks are some.
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
-	chromium, bin := chromiumOrSkip(t), ktproc.Build(t, "ktserver")
+	chromium, bin := needs.Chromium(t), ktproc.Build(t, "ktserver")
 	const loopback = "127.0.0.1"
 	victims := func(page, script string, open bool, addresses ...string) {
 		for _, victim := range addresses {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/needs"
 )
 
 // startModern starts a server with the option for today's memcached clients, and returns their
@@ -86,24 +87,18 @@ func TestGoClient(t *testing.T) {
 	require.ErrorIs(t, err, memcache.ErrCacheMiss)
 }
 
-// needProgram skips the test if a program is not installed. Some distributions put a "c" in front
-// of the names.
-func needProgram(t *testing.T, names ...string) string {
+// libmemcached returns the path of one of its programs. Some distributions put a "c" in front of the
+// names.
+func libmemcached(t *testing.T, name string) string {
 	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("%s is not installed", names[0])
-	return ""
+	return needs.Program(t, "libmemcached-tools", "memc"+name, "mem"+name)
 }
 
 func TestLibmemcachedTools(t *testing.T) {
 	t.Parallel()
-	cp, cat := needProgram(t, "memccp", "memcp"), needProgram(t, "memccat", "memcat")
-	rm, stat := needProgram(t, "memcrm", "memrm"), needProgram(t, "memcstat", "memstat")
-	ping, exist := needProgram(t, "memcping", "memping"), needProgram(t, "memcexist", "memexist")
+	cp, cat := libmemcached(t, "cp"), libmemcached(t, "cat")
+	rm, stat := libmemcached(t, "rm"), libmemcached(t, "stat")
+	ping, exist := libmemcached(t, "ping"), libmemcached(t, "exist")
 	_, addr := startModern(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "greeting")
@@ -135,7 +130,7 @@ func TestLibmemcachedTools(t *testing.T) {
 // TestMemcapable runs libmemcached's own check of servers, in both protocols.
 func TestMemcapable(t *testing.T) {
 	t.Parallel()
-	bin := needProgram(t, "memccapable", "memcapable")
+	bin := libmemcached(t, "capable")
 	_, addr := startModern(t)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
@@ -196,7 +191,7 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
-// pythonWith returns a Python that has a module, or skips the test.
+// pythonWith returns a Python that has a module.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -204,6 +199,6 @@ func pythonWith(t *testing.T, module string) string {
 			return python
 		}
 	}
-	t.Skipf("Python's module %s is not installed", module)
+	needs.Missing(t, "Python's module "+module, "python3-"+module)
 	return ""
 }

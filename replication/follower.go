@@ -91,6 +91,7 @@ type Follower struct {
 	refused  bool       // the master refused the latest connection, and the log says so
 	failed   string     // why the last copy ended early
 	attempts int        // connections in vain since the last useful one
+	refusals int        // connections in a row that have ended because updates could not be stored
 	elect    Election   // of the master of this round; zero: nobody has elected it
 	lacking  time.Time  // since when the master has lacked updates that it may still receive
 
@@ -243,7 +244,12 @@ func masterHas(h *frame.Hello, i uint16) bool {
 }
 
 // store stores updates of one database. copied says that they come from a copy.
-func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) error {
+func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) (err error) {
+	defer func() {
+		if err == nil {
+			f.refusals = 0
+		}
+	}()
 	if index != db.ServicesIndex {
 		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note, nil)
 	}

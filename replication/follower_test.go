@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	dbgate "gotycoon/db/gate"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -210,5 +211,28 @@ func TestReplicationOfAReadOnlyServerWaits(t *testing.T) {
 		log.lines("ERROR"))
 	at, _ := f.Position()
 	require.Zero(t, at)
+	require.NoError(t, f.Close())
+}
+
+// A follower whose disk is full tries again soon, and then less and less often.
+func TestAFollowerWithoutRoomTriesAgainSoon(t *testing.T) {
+	dir := t.TempDir()
+	a := newNode(t, 1)
+	a.set(0, "k", "v")
+	catalog, err := db.Open([]string{filepath.Join(dir, "a.kct")}, db.Options{})
+	require.NoError(t, err)
+	defer catalog.Close()
+	catalog.Gate().Set(dbgate.Limits{Disk: -1})
+	var log logText
+	f, err := replication.OpenFollower(replication.FollowerOptions{
+		Catalog: catalog, SID: 2, RTS: filepath.Join(dir, "rts"), Master: master(a.port), Logger: log.logger(),
+	})
+	require.NoError(t, err)
+	f.Start()
+	begun := time.Now()
+	eventually(t, "the second try", func() bool { return len(log.lines("ERROR")) > 1 })
+	require.Less(t, time.Since(begun), 5*time.Second)
+	catalog.Gate().Set(dbgate.Limits{Disk: 1 << 30})
+	eventually(t, "the update", func() bool { n, err := catalog.DB(0).Count(nil); return n == 1 && err == nil })
 	require.NoError(t, f.Close())
 }

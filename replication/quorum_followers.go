@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"gotycoon/internal/words"
 	"gotycoon/ulog"
 )
 
@@ -176,7 +177,7 @@ func (q *Quorum) look(since time.Time) {
 		case n <= present:
 			l.since = time.Time{}
 			if l.degraded.Swap(false) {
-				line := fmt.Sprintf("updates are answered when %s have them, as before", followers(n))
+				line := fmt.Sprintf("updates are answered when %s them, as before", words.FollowersHave(n))
 				q.said = append(q.said, func() { q.opts.Logger.Info(line) })
 			}
 		}

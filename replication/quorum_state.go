@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gotycoon/internal/words"
 	"gotycoon/ulog"
 )
 
@@ -42,7 +43,7 @@ func (q *Quorum) State() QuorumState {
 	}
 	s.Refusing = !q.opts.Degrade && q.absent(most, now)
 	if s.Refusing || s.Degraded {
-		s.Trouble = fmt.Sprintf("%s must have an update: %s", followers(most), q.missing(most, now))
+		s.Trouble = fmt.Sprintf("%s must have an update: %s", words.Followers(most), q.missing(most, now))
 	}
 	return s
 }

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// followers is a number of followers in words.
-func followers(n int) string {
-	if n == 1 {
-		return "1 follower"
-	}
-	return fmt.Sprintf("%d followers", n)
-}
-
 // missing says how many of n followers are there, and what was last seen of the others. The caller
 // holds mu.
 func (q *Quorum) missing(n int, now time.Time) string {

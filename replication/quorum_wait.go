@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/internal/words"
 	"gotycoon/ulog"
 )
 
@@ -55,7 +56,7 @@ func (q *Quorum) unconfirmed(n int, err error) error {
 	q.figures.unconfirmed.Add(1)
 	q.mu.Lock()
 	defer q.unlock()
-	text := fmt.Sprintf("stored here, not confirmed by %s within %v: %s", followers(n), q.opts.Timeout, q.missing(n, time.Now()))
+	text := fmt.Sprintf("stored here, not confirmed by %s within %v: %s", words.Followers(n), q.opts.Timeout, q.missing(n, time.Now()))
 	return &dberr.Error{Code: dberr.SystemError, Message: text, Err: dberr.ErrUnconfirmed}
 }
 
@@ -174,7 +175,7 @@ func (q *Quorum) degrade(n int, now time.Time) {
 	if l.degraded.Swap(true) {
 		return
 	}
-	line := fmt.Sprintf("updates are answered without waiting for %s, as -sync-degrade says: a failover may lose them: %s", followers(n), q.missing(n, now))
+	line := fmt.Sprintf("updates are answered without waiting for %s, as -sync-degrade says: a failover may lose them: %s", words.Followers(n), q.missing(n, now))
 	q.said = append(q.said, func() { q.opts.Logger.Error(line) })
 	l.waits = slices.DeleteFunc(l.waits, func(w *wait) bool {
 		if w.soft {
@@ -226,7 +227,7 @@ func (q *Quorum) absent(n int, now time.Time) bool {
 // refuse counts an update that is refused. The caller holds mu.
 func (q *Quorum) refuse(n int, now time.Time) error {
 	q.figures.refused.Add(1)
-	return refused(followers(n) + " must have it before it is answered: " + q.missing(n, now))
+	return refused(words.Followers(n) + " must have it before it is answered: " + q.missing(n, now))
 }
 
 func refused(why string) error {

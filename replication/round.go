@@ -27,7 +27,10 @@ const (
 	// retryElected is the first pause where a primary was elected and has not begun its term yet,
 	// which takes it some writes to its disk. Clients wait for it and this server.
 	retryElected = 10 * time.Millisecond
-	// retryRefused is the pause when this server cannot store updates, or must not go on.
+	// fullFirst and fullMost are the same when this server cannot store updates: its disk is full.
+	fullFirst = 500 * time.Millisecond
+	fullMost  = 10 * time.Second
+	// retryRefused is the pause when this server must not go on: an operator has to do something.
 	retryRefused = 10 * time.Second
 	// silenceTimeout is the default of FollowerOptions.Silence.
 	silenceTimeout = 5 * time.Second
@@ -97,13 +100,13 @@ func (f *Follower) round(ctx context.Context) {
 		f.tellServices(Services.Alone)
 		f.resting()
 		<-ctx.Done()
-		f.attempts = 0
+		f.attempts, f.refusals = 0, 0
 		return
 	}
 	pause := f.follow(ctx, m)
 	sleep(ctx, pause)
 	if ctx.Err() != nil {
-		f.attempts = 0
+		f.attempts, f.refusals = 0, 0
 	}
 }
 
@@ -172,7 +175,7 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 		}
 		f.status.explain(Connecting, err.Error())
 		f.tellDeferred(m, err)
-		return f.backOff(retryFirst)
+		return backOff(&f.attempts, retryFirst, retryMost)
 	}
 	f.deferred, f.refused = "", false
 	f.system("replication started: host=%s port=%d rts=%d", m.Host, m.Port, f.place.position)
@@ -210,20 +213,21 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	case refused:
 		f.opts.Logger.Error(fmt.Sprintf("replication waits, since updates cannot be stored: %v", e))
 		f.status.explain(Stalled, e.Error())
-		return retryRefused
+		return backOff(&f.refusals, fullFirst, fullMost)
 	}
 	f.status.explain(Connecting, err.Error())
 	f.opts.Logger.Info(fmt.Sprintf("the connection to the master has ended: %v", err))
 	if errors.Is(err, errTerm) {
-		return f.backOff(retryElected)
+		return backOff(&f.attempts, retryElected, retryMost)
 	}
-	return f.backOff(retryFirst)
+	return backOff(&f.attempts, retryFirst, retryMost)
 }
 
-// backOff returns the pause after a connection in vain. Each pause is about twice the previous one.
-func (f *Follower) backOff(first time.Duration) time.Duration {
-	pause := min(first<<min(f.attempts, 10), retryMost)
-	f.attempts++
+// backOff counts an attempt in vain and returns the pause after it. Each pause is about twice the
+// previous one.
+func backOff(attempts *int, first, most time.Duration) time.Duration {
+	pause := min(first<<min(*attempts, 10), most)
+	*attempts++
 	return pause*3/4 + rand.N(pause/2)
 }
 

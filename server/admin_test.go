@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
 
@@ -170,9 +171,8 @@ func requireDefined(t *testing.T, text string) {
 
 func checkWithPromtool(t *testing.T, text string) {
 	t.Helper()
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Log("promtool is not here: install Debian's package prometheus")
+	promtool := needs.Perhaps(t, "prometheus", "promtool")
+	if promtool == "" {
 		return
 	}
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")

@@ -176,11 +176,7 @@ func (d *clusterData) Caught(ctx context.Context, sid uint16, stamp uint64) erro
 }
 
 // Ready implements cluster.Data.
-func (d *clusterData) Ready() {
-	if err := d.role.Ready(); err != nil {
-		d.log.error("%v", err)
-	}
-}
+func (d *clusterData) Ready() error { return d.role.Ready() }
 
 // Open implements cluster.Data.
 func (d *clusterData) Open() {

@@ -10,6 +10,7 @@ import (
 	"gotycoon/admin/status"
 	"gotycoon/cluster"
 	"gotycoon/cluster/election"
+	"gotycoon/internal/words"
 	"gotycoon/replication"
 )
 
@@ -19,7 +20,6 @@ type clusterShown struct {
 	cfg      *ClusterConfig
 	replicas *replicas
 	dir      string // of what was put aside
-	leader   leaderWatch
 }
 
 // newClusterShown returns what a server shows of its cluster, nil where it is in none.
@@ -27,7 +27,7 @@ func newClusterShown(n *clusterNode, c *Config, r *replicas) *clusterShown {
 	if n == nil {
 		return nil
 	}
-	return &clusterShown{node: n, cfg: &c.Cluster, replicas: r, dir: c.clusterDir(), leader: leaderWatch{node: n}}
+	return &clusterShown{node: n, cfg: &c.Cluster, replicas: r, dir: c.clusterDir()}
 }
 
 // figures are the metrics of the cluster.
@@ -125,10 +125,18 @@ func (c *clusterShown) trouble() string {
 	if f.Leader == "" {
 		return fmt.Sprintf("The cluster %s has no primary: nobody leads the vote, which needs a majority of its %d members", name, len(f.Members))
 	}
-	if why := c.leader.told(); why != "" {
+	if why := c.node.Doubt(); why != "" {
 		return fmt.Sprintf("The cluster %s has no primary: %s", name, why)
 	}
 	return ""
+}
+
+// because adds a reason to a text, if one is known.
+func because(text, why string) string {
+	if why == "" {
+		return text
+	}
+	return text + ": " + why
 }
 
 // lacking says on the primary which members are missing, and what that means for updates.
@@ -144,19 +152,11 @@ func lacking(f *cluster.Figures, sync *replication.QuorumState) string {
 	}
 	switch {
 	case sync.Present < sync.Required:
-		parts = append(parts, fmt.Sprintf("Updates wait: each needs %s, and %d are there", followersText(sync.Required), sync.Present))
+		parts = append(parts, fmt.Sprintf("Updates wait: each needs %s, and %d are there", words.Followers(sync.Required), sync.Present))
 	case sync.Required > 0 && sync.Present == sync.Required && confirming(f.Members) > sync.Required:
-		parts = append(parts, fmt.Sprintf("Each update needs %s, and no more are there: with one less, updates are refused", followersText(sync.Required)))
+		parts = append(parts, fmt.Sprintf("Each update needs %s, and no more are there: with one less, updates are refused", words.Followers(sync.Required)))
 	}
 	return strings.Join(parts, ". ")
-}
-
-// followersText is a number of followers in words.
-func followersText(n int) string {
-	if n == 1 {
-		return "1 follower"
-	}
-	return fmt.Sprintf("%d followers", n)
 }
 
 // report adds the rows about the cluster. Servers in none have no such rows.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/internal/words"
 	"gotycoon/replication"
 )
 
@@ -64,5 +65,5 @@ func (s *SyncConfig) promise() string {
 	if s.Degrade {
 		then = "are answered without them"
 	}
-	return fmt.Sprintf("updates are answered when %d followers have them; after %v without them updates %s", s.Replicas, s.Timeout, then)
+	return fmt.Sprintf("updates are answered when %s them; after %v without them updates %s", words.FollowersHave(s.Replicas), s.Timeout, then)
 }

@@ -93,8 +93,9 @@ func setBulkOf(flags uint32, key string) []byte {
 func TestBinaryRequestsAskForFollowers(t *testing.T) {
 	master := startConfirmed(t, 0, func(c *server.Config) { c.Sync.Timeout = shortWait })
 	c := master.dial()
-	plain, asking := setBulkOf(0, "a"), setBulkOf(frame.WithReplicas(0, 1), "b")
-	silent := setBulkOf(frame.WithReplicas(frame.NoReply, 1), "c")
+	const oneFollower = 1 << 24
+	plain, asking := setBulkOf(0, "a"), setBulkOf(oneFollower, "b")
+	silent := setBulkOf(frame.NoReply|oneFollower, "c")
 	c.send(string(plain) + string(silent) + string(asking) + string(plain))
 	require.Equal(t, byte(frame.SetBulk), c.bytes(frame.ReplyLen)[0])
 	require.Equal(t, byte(frame.Error), c.bytes(1)[0])

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
 
@@ -46,10 +47,7 @@ func throughPort(t *testing.T, port int, path string) string {
 // HAProxy with the example's configuration sends updates to the primary and reads to the replica,
 // and finds the new primary after a takeover.
 func TestExampleOfHAProxy(t *testing.T) {
-	haproxy, err := exec.LookPath("haproxy")
-	if err != nil {
-		t.Skip("haproxy is not here: install Debian's package haproxy")
-	}
+	haproxy := needs.Program(t, "haproxy", "haproxy")
 	dir := t.TempDir()
 	a, aAdmin := startAdmin(t, func(c *server.Config) { c.UpdateLog, c.ServerID = filepath.Join(dir, "a"), 1 })
 	b, bAdmin := startAdmin(t, func(c *server.Config) {
@@ -115,11 +113,8 @@ func TestExampleOfHAProxy(t *testing.T) {
 // The example of a program for -on-role gives the address to a primary and takes it from others,
 // however often it is called.
 func TestExampleOfVirtualIP(t *testing.T) {
-	for _, name := range []string{"unshare", "ip"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is needed to try the example", name)
-		}
-	}
+	needs.Program(t, "util-linux", "unshare")
+	needs.Program(t, "iproute2", "ip")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--net", "true").CombinedOutput(); err != nil {
 		t.Skipf("a network of the test's own is needed: %s", out)
 	}

@@ -8,7 +8,6 @@ import (
 	"gotycoon/access"
 	"gotycoon/admin"
 	"gotycoon/admin/api"
-	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/forward"
 	"gotycoon/internal/netio"
@@ -63,59 +62,6 @@ type root struct {
 	counts    opcount.Counts
 	traffic   traffic
 	data      *dataPort
-}
-
-// open opens the parts, and reports whether all are open. Parts that are open are on the stack. The
-// errors of parts are the texts of log lines.
-func (r *root) open() bool {
-	for _, p := range r.parts() {
-		var err error
-		if r.cfg.opening != nil {
-			err = r.cfg.opening(p.name)
-		}
-		if err == nil && p.open != nil {
-			err = p.open()
-		}
-		if err != nil {
-			r.log.error("%v", err)
-			return false
-		}
-		r.stack.push(p)
-	}
-	r.serving = true
-	return true
-}
-
-// parts are the parts in the order in which they are opened. The reverse is the stop order, see
-// stack. A part without open has its place for the sake of the stop.
-func (r *root) parts() []part {
-	r.databases = databases{cfg: r.cfg, log: r.log}
-	r.pid = pidFile{path: r.cfg.PIDPath, log: r.log}
-	r.timers = newTimers(r.log)
-	return []part{
-		{"host", r.openHost, nil},
-		{"TLS", r.openTLS, quietly(r.closeTLS)},
-		{"access", r.openAccess, quietly(func() { r.access.Close() })},
-		{"members", r.openMembers, nil},
-		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
-		{"last line", nil, quietly(r.logLast)},
-		{"databases", func() error { return r.databases.open(r.live) }, r.databases.close},
-		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
-		{"PID file", nil, quietly(r.pid.remove)},
-		{"room", r.openRoom, quietly(func() { r.room.close() })},
-		{"confirmation by followers", r.openQuorum, nil},
-		{"timers", nil, quietly(r.timers.close)},
-		{"role", r.openRole, nil},
-		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
-		{"script", r.openScript, quietly(func() { r.scripts.close() })},
-		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
-		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
-		{"cluster", r.openCluster, quietly(func() { r.cluster.Load().close(r.log) })},
-		{"standing", r.openStanding, quietly(func() { r.onRole.close() })},
-		{"snapshots", nil, quietly(func() { r.databases.snapshots.stop() })},
-		{"console and metrics", r.publish, quietly(r.closeConsole)},
-		{"work in the background", r.begin, nil},
-	}
 }
 
 func (r *root) openHost() (err error) {
@@ -295,87 +241,4 @@ func (r *root) openServices() (err error) {
 		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,
 	})
 	return err
-}
-
-// publish makes the data port, which is the last part that others look at, and has probes, metrics
-// and the console show the parts.
-func (r *root) publish() error {
-	c, catalog := r.cfg, r.databases.catalog
-	r.members.standby = r.standby
-	if r.memcached.service != nil {
-		r.members.ports[frame.MemberMemcached.String()] = r.memcached.service.Adopt
-	}
-	r.services.adopters(r.members.ports)
-	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
-	report := reporter{
-		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown,
-	}
-	r.data = &dataPort{dataPortOptions: dataPortOptions{
-		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Report: report.report,
-		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
-		Secure: secure(r.tls), Log: r.log,
-	}}
-	r.health.catalog, r.health.room, r.health.following, r.health.replicas, r.health.standing = catalog, r.room, r.following, &r.replicas, r.standing
-	if r.admin.server == nil {
-		return nil
-	}
-	f := published{
-		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown,
-	}
-	e := newExport(f)
-	r.admin.publish(e.collectors...)
-	openConsole(r.console, &shown{published: f, cfg: c, live: r.live, started: r.started}, e)
-	return nil
-}
-
-// closeConsole says that databases and services are about to be closed. When it returns, nobody on
-// the admin listener looks at them any more.
-func (r *root) closeConsole() {
-	r.health.phase.set("stopping")
-	r.admin.gate.Close()
-	r.console.Close()
-}
-
-// begin writes the PID file, since everything is open now, and starts the work in the background.
-func (r *root) begin() error {
-	r.pid.write(r.process)
-	catalog := r.databases.catalog
-	r.timers.every(idleEvery, func() {
-		if r.traffic.idle() {
-			catalog.Idle()
-		}
-	})
-	if r.cfg.Access.Path != "" {
-		r.timers.every(accessEvery, r.access.Poll)
-	}
-	if r.mover != nil {
-		r.timers.every(forward.LookEvery, watchPrimary(r.mover, r.services))
-	}
-	if r.shown != nil {
-		r.timers.every(leaderEvery, r.shown.leader.look)
-	}
-	if r.members.secrets != nil {
-		r.timers.every(accessEvery, r.members.secrets.Poll)
-	}
-	r.timers.every(roomEvery, r.room.look)
-	if r.cpus != nil {
-		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
-		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })
-	}
-	if !r.cfg.ReadOnly {
-		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
-		if r.retention != nil {
-			r.timers.every(retainEvery, r.retention.look)
-		}
-		compact := newCompactions(catalog.All(), r.live.compactRatio, r.log)
-		r.timers.every(compactEvery, func() { compact.look(time.Now()) })
-	}
-	if every := r.manager.watchdogEvery(); every > 0 {
-		r.timers.every(every, func() { r.manager.feedWatchdog(catalog) })
-	}
-	r.databases.snapshots.start()
-	return nil
 }

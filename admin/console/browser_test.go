@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/needs"
 )
 
 const (
@@ -38,22 +40,10 @@ type browser struct {
 	gone  bool       // the server is stopped on purpose: failed requests are no errors
 }
 
-// program finds a browser, or skips the test.
-func program(t *testing.T) string {
-	t.Helper()
-	for _, path := range []string{os.Getenv("GOTYCOON_CHROMIUM"), "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
-		if _, err := os.Stat(path); path != "" && err == nil {
-			return path
-		}
-	}
-	t.Skip("there is no Chromium: install the package chromium, or name the program in GOTYCOON_CHROMIUM")
-	return ""
-}
-
 // openBrowser starts a browser that ends with the test.
 func openBrowser(t *testing.T, addr string) *browser {
 	t.Helper()
-	path := program(t)
+	path := needs.Chromium(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1360, 900), chromedp.Flag("lang", "en-US"))
 	if os.Getuid() == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
 
@@ -88,7 +89,7 @@ func pressOf(b *browser, s *running, label string) {
 
 // TestCluster looks at a cluster, switches over, loses a member, and takes it out.
 func TestCluster(t *testing.T) {
-	program(t)
+	needs.Chromium(t)
 	all, p := startCluster(t)
 	next, gone := all[(p+1)%3], all[(p+2)%3]
 	b := openBrowser(t, all[p].console)
@@ -162,7 +163,7 @@ func TestCluster(t *testing.T) {
 // TestClusterOfAnotherServer: a server in no cluster does not offer the section, and says why when
 // somebody comes by its address.
 func TestClusterOfAnotherServer(t *testing.T) {
-	program(t)
+	needs.Chromium(t)
 	s := start(t, nil)
 	b := openBrowser(t, s.console)
 	b.section("overview", "Overview")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
 
@@ -48,7 +49,7 @@ func warm(t *testing.T, b *browser) {
 
 // TestSections clicks through the console and keeps pictures of it.
 func TestSections(t *testing.T) {
-	program(t)
+	needs.Chromium(t)
 	s := start(t, between(t))
 	s.store()
 	s.keep()
@@ -316,7 +317,7 @@ func gone(b *browser, s *running) {
 // TestWithoutAnything: what is off says so, and how to switch it on; nothing can be changed where
 // the console only shows.
 func TestWithoutAnything(t *testing.T) {
-	program(t)
+	needs.Chromium(t)
 	s := start(t, func(c *server.Config) {
 		c.Databases = []string{":"}
 		c.UpdateLog, c.ServerID, c.Snapshots.Dir, c.Services = "", server.NoServerID, "", server.ServicesConfig{}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
 
@@ -153,10 +154,7 @@ func TestAlerts(t *testing.T) {
 	for _, rule := range rules {
 		require.Contains(t, string(page), "| `"+string(rule[1])+"` |", "docs/monitoring.md explains each alert")
 	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not here: install Debian's package prometheus")
-	}
+	promtool := needs.Program(t, "prometheus", "promtool")
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alerts).CombinedOutput()
 	require.NoError(t, err, string(out))
 	out, err = exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(filepath.Dir(alerts), "prometheus.yaml")).CombinedOutput()
@@ -165,10 +163,7 @@ func TestAlerts(t *testing.T) {
 
 // TestAlertsOfAClusterFire: the rules are tried on what members show while others die.
 func TestAlertsOfAClusterFire(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not here: install Debian's package prometheus")
-	}
+	promtool := needs.Program(t, "prometheus", "promtool")
 	text, err := os.ReadFile("testdata/cluster.yaml")
 	require.NoError(t, err)
 	rules, err := filepath.Abs(alerts)

@@ -90,11 +90,6 @@ func ReplicasOf(flags uint32) int {
 	return int(flags & Replicas >> replicasShift)
 }
 
-// WithReplicas returns flags that ask for n followers, 0 to 15.
-func WithReplicas(flags uint32, n int) uint32 {
-	return flags&^Replicas | uint32(n)<<replicasShift&Replicas
-}
-
 var (
 	// ErrShort: the bytes end before the part is complete.
 	ErrShort = errors.New("incomplete message")

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/needs"
 )
 
 // A party is a cluster of electors in real time: one process, and a network that the test rules.
@@ -308,13 +310,7 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 // startEtcd starts an etcd on the loopback address.
 func startEtcd(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("etcd")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("etcd is not here: install Debian's package etcd-server")
-		}
-		t.Skip("etcd is not here: install Debian's package etcd-server")
-	}
+	path := needs.Program(t, "etcd-server", "etcd")
 	for range 5 {
 		if address := tryEtcd(t, path); address != "" {
 			return address

@@ -11,15 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/needs"
 )
 
 // startEtcd starts an etcd on the loopback address.
 func startEtcd(t *testing.T) (address string) {
 	t.Helper()
-	path, err := exec.LookPath("etcd")
-	if err != nil {
-		t.Skip("etcd is not here: install Debian's package etcd-server")
-	}
+	path := needs.Program(t, "etcd-server", "etcd")
 	dir := t.TempDir()
 	client, peer := "http://127.0.0.1:"+strconv.Itoa(ktproc.FreePort(t)), "http://127.0.0.1:"+strconv.Itoa(ktproc.FreePort(t))
 	log, err := os.Create(filepath.Join(dir, "log"))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"gotycoon/internal/needs"
 )
 
 const (
@@ -109,11 +111,12 @@ func (s *stage) hangs(slow bool) func() {
 // TestHungDisk: when the disk of the primary hangs, another member takes over, and nothing is lost
 // or acknowledged twice.
 func TestHungDisk(t *testing.T) {
+	needs.Program(t, "e2fsprogs", "mkfs.ext4")
 	together(t)
 	c := prepareCluster(t, 3, false)
 	for _, m := range c.members {
 		if !m.own && !mountImage(t, m.dir) {
-			t.Skip("a file system that can be frozen (mkfs.ext4, mount -o loop) cannot be mounted here")
+			t.Skip("a file system that can be frozen (mount -o loop) cannot be mounted here")
 		}
 		m.own = true
 	}

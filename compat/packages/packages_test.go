@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/needs"
 )
 
 const root = "../.."
@@ -21,7 +23,12 @@ const longest = 10 * time.Minute
 // configuration that the user has changed. All this happens in a copy of the file system that no
 // other process sees, without network.
 func TestDebianPackage(t *testing.T) {
-	needs(t, "dpkg", "unshare", "chroot", "runuser", "systemd-sysusers", "make")
+	needsRoot(t)
+	for program, debian := range map[string]string{
+		"dpkg": "dpkg", "unshare": "util-linux", "chroot": "coreutils", "runuser": "util-linux", "systemd-sysusers": "systemd", "make": "make",
+	} {
+		needs.Program(t, debian, program)
+	}
 	dir := t.TempDir()
 	makePackage(t, "0.1.0", dir)
 	makePackage(t, "0.1.1", dir)
@@ -32,16 +39,11 @@ func TestDebianPackage(t *testing.T) {
 	require.Contains(t, string(out), "the package has lived well\n")
 }
 
-// needs skips the test where it cannot run.
-func needs(t *testing.T, programs ...string) {
+// needsRoot skips the test where it has not the rights that it needs.
+func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("installing a package needs root")
-	}
-	for _, name := range programs {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is needed to try the package", name)
-		}
 	}
 	if out, err := command(t, "unshare", "--mount", "--pid", "--net", "--fork", "true").CombinedOutput(); err != nil {
 		t.Skipf("a file system of the test's own is needed: %s", out)
@@ -66,9 +68,7 @@ func command(t *testing.T, name string, args ...string) *exec.Cmd {
 
 // The unit is one that the service manager understands.
 func TestUnit(t *testing.T) {
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is needed to check the unit")
-	}
+	needs.Program(t, "systemd", "systemd-analyze")
 	text, err := os.ReadFile(filepath.Join(root, "packaging/systemd/gotycoon.service"))
 	require.NoError(t, err)
 	// The command of the unit and its manual page are not installed here.

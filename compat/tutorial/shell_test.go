@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/needs"
 )
 
 const (
@@ -59,9 +60,7 @@ func buildReplSQL(t *testing.T) string {
 // for temporary directories.
 func newShell(t *testing.T, p programs, places ...string) *shell {
 	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is needed to try what a tutorial shows")
-	}
+	needs.Program(t, "curl", "curl")
 	s := &shell{dir: t.TempDir(), names: &replacer{}, back: &replacer{}, ports: map[string]string{}}
 	for _, port := range strings.Fields(standIns) {
 		s.ports[port] = freePort(t, s.ports)

@@ -17,7 +17,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"services/counter":       {"access", "binproto/frame", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
 
-	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs"},
+	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs", "internal/words"},
 	"cluster/election": {"internal/vfs"},
 
 	"access":            {},
@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},
 	"snapshot":    {"internal/vfs", "ulog"},
-	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
+	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "internal/words", "ulog"},
 
 	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
@@ -107,6 +107,7 @@ var arrows = map[string][]string{
 	"internal/procinfo":    {},
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
+	"internal/words":       {},
 	"internal/bench":       {"binproto/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/chaos":         {},
@@ -121,6 +122,7 @@ var arrows = map[string][]string{
 	"internal/tlsfiles/testca": {},
 
 	"internal/klog/klogtest": {}, // for tests
+	"internal/needs":         {}, // for tests
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client

@@ -24,7 +24,7 @@ const (
 func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 	tb.Helper()
 	if _, err := os.Stat(yrmcdsd); err != nil {
-		tb.Skip("yrmcds is not installed: " + err.Error())
+		tb.Skip("to compare with yrmcds, install Debian's package of that name: " + err.Error())
 	}
 	dir := tb.TempDir()
 	ports := freePorts(tb, 3)

@@ -21,6 +21,16 @@ import (
 
 var errCluster = errors.New("the cluster decides which server is the primary; 'ktremotemgr cluster switchover' makes another one the primary")
 
+// Outvoted returns a *services.Standby while the cluster has another primary than this server, or
+// none. Outside of a cluster it returns nil: there, some calls are for standbys too.
+func (r *Role) Outvoted() error {
+	if r == nil || !r.opts.Cluster {
+		return nil
+	}
+	_, err := r.Term()
+	return err
+}
+
 // Stake writes the claim with which a term begins.
 func (r *Role) Stake() error {
 	r.mu.Lock()

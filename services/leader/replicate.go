@@ -96,6 +96,10 @@ func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 		return false, nil
 	case grows(u.Key):
 		return r.raises(p, u)
+	case r.opts.Cluster:
+		// Whom this server follows is the primary, whatever the claims say: this server may know a
+		// claim of its own that no other has, from a term that it did not live to begin.
+		return true, nil
 	}
 	_, term, known := r.claims.greatest()
 	if term > 0 && term == r.ours {

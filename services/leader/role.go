@@ -254,7 +254,11 @@ func (r *Role) lead() error {
 			for _, s := range slices.Backward(r.services[:i]) {
 				s.Yield()
 			}
-			r.standby.Store(&services.Standby{Reason: fmt.Sprintf("the services cannot be taken over: %v; when that is mended, %s", err, remedy)})
+			reason := fmt.Sprintf("the services cannot be taken over: %v", err)
+			if !r.opts.Cluster {
+				reason += "; when that is mended, " + remedy
+			}
+			r.standby.Store(&services.Standby{Reason: reason})
 			return fmt.Errorf("become the primary: %w", err)
 		}
 	}

@@ -438,4 +438,34 @@ func TestAClusterGrantsAndRevokes(t *testing.T) {
 	require.ErrorIs(t, s.role.Ready(), svc.fails)
 	s.role.Grant()
 	s.requireStandby("cannot be taken over")
+	_, err = s.role.Term()
+	require.NotContains(t, err.Error(), "tunerepl", "the cluster decides")
+	svc.fails = nil
+	require.NoError(t, s.role.Ready(), "it is tried again")
+	s.role.Grant()
+	s.requirePrimary()
+}
+
+// A primary that died before anybody had its claim knows a claim that nobody else does, as great as
+// the next primary's or greater. It follows that one all the same: the cluster decides.
+func TestAMemberFollowsThePrimaryWhateverItHasClaimedAlone(t *testing.T) {
+	for name, stakes := range map[string]int{"equal": 1, "greater": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, 1)
+			s.role.opts.Cluster = true
+			for range stakes {
+				require.NoError(t, s.role.Stake())
+			}
+			s.restart()
+			s.role.opts.Cluster = true
+			s.receive(claimBy(2, 1), from(2, "quota\x00\x00state", "10"))
+			require.Equal(t, "10", s.get("quota\x00\x00state"), "what the primary grants")
+			s.copy(from(2, "quota\x00\x00state", "7"))
+			require.Equal(t, "7", s.get("quota\x00\x00state"), "what a copy of the primary has")
+
+			require.NoError(t, s.role.Stake())
+			require.NoError(t, s.role.Ready())
+			require.Equal(t, fmt.Sprint(stakes+1), s.get("primary\x001"), "no number comes twice")
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -129,9 +130,12 @@ const (
 // Its goroutine is run, which the server starts, ends and waits for.
 type tokens struct {
 	source  Fences
+	primary *leader.Role // whether this server gives out tokens; nil: it does
 	logger  *slog.Logger
-	current atomic.Pointer[block] // nil while this server is not the primary
+	current atomic.Pointer[block] // nil until Lead, and after Yield
 	low     chan struct{}         // asks run to reserve the next block
+
+	reserving sync.Mutex // held while a block is reserved
 }
 
 // block is a range of reserved numbers.
@@ -142,15 +146,17 @@ type block struct {
 }
 
 // newTokens returns tokens that are empty until Lead. Without a source there are none.
-func newTokens(source Fences, logger *slog.Logger) *tokens {
+func newTokens(source Fences, primary *leader.Role, logger *slog.Logger) *tokens {
 	if source == nil {
 		return nil
 	}
-	return &tokens{source: source, logger: logger, low: make(chan struct{}, 1)}
+	return &tokens{source: source, primary: primary, logger: logger, low: make(chan struct{}, 1)}
 }
 
 // Lead implements leader.Service: it reserves the first block.
 func (t *tokens) Lead() error {
+	t.reserving.Lock()
+	defer t.reserving.Unlock()
 	b, err := t.reserve()
 	if err == nil {
 		t.current.Store(b)
@@ -159,8 +165,13 @@ func (t *tokens) Lead() error {
 }
 
 // Yield implements leader.Service. The rest of the reserved tokens is not used.
-func (t *tokens) Yield() { t.current.Store(nil) }
+func (t *tokens) Yield() {
+	t.reserving.Lock()
+	defer t.reserving.Unlock()
+	t.current.Store(nil)
+}
 
+// reserve reserves a block. reserving is held.
 func (t *tokens) reserve() (*block, error) {
 	first, err := t.source.Reserve(tokenBlock)
 	if err != nil {
@@ -172,7 +183,8 @@ func (t *tokens) reserve() (*block, error) {
 }
 
 // take returns the next token, 0 if there is none. A take that begins after another take has
-// returned gets the greater token.
+// returned gets the greater token. Whether this server is the primary is asked last: a cluster ends
+// that before the disk lets it call Yield.
 func (t *tokens) take() uint64 {
 	if t == nil {
 		return 0
@@ -187,6 +199,9 @@ func (t *tokens) take() uint64 {
 		}
 		n := b.next.Add(1) - 1
 		if n < b.end {
+			if _, err := t.primary.Term(); err != nil {
+				return 0
+			}
 			return n
 		}
 		following := b.following.Load()
@@ -225,6 +240,8 @@ func (t *tokens) run(quit <-chan struct{}) {
 
 // extend reserves the block after the current one, unless there is one.
 func (t *tokens) extend() error {
+	t.reserving.Lock()
+	defer t.reserving.Unlock()
 	b := t.current.Load()
 	if b == nil || b.following.Load() != nil {
 		return nil

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +32,7 @@ func TestTokensGrowAcrossRestarts(t *testing.T) {
 		c, d := openDB(t, file)
 		fences, err := DatabaseFences(d, 1)
 		require.NoError(t, err)
-		tk := newTokens(fences, slog.New(slog.DiscardHandler))
+		tk := newTokens(fences, nil, slog.New(slog.DiscardHandler))
 		require.NoError(t, tk.Lead())
 		for range 10 {
 			n := tk.take()
@@ -88,7 +90,7 @@ func (f *lockedFences) fail(err error) {
 // Blocks follow each other while tokens are taken by many; none comes twice.
 func TestBlocksOfTokens(t *testing.T) {
 	f := &lockedFences{}
-	tk := newTokens(f, slog.New(slog.DiscardHandler))
+	tk := newTokens(f, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, tk.Lead())
 	quit := make(chan struct{})
 	var running sync.WaitGroup
@@ -128,7 +130,7 @@ func TestBlocksOfTokens(t *testing.T) {
 // well again.
 func TestTokensRunOut(t *testing.T) {
 	f := &lockedFences{}
-	tk := newTokens(f, slog.New(slog.DiscardHandler))
+	tk := newTokens(f, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, tk.Lead())
 	f.fail(errors.New("disk"))
 	tk.current.Load().next.Store(tokenBlock) // the last one
@@ -158,7 +160,7 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 	receive(leader.FencePrefix+"\x001", "5000001")
 	fences, err := DatabaseFences(d, 2)
 	require.NoError(t, err)
-	tk := newTokens(fences, slog.New(slog.DiscardHandler))
+	tk := newTokens(fences, role, slog.New(slog.DiscardHandler))
 	require.NoError(t, role.Attach(tk))
 	require.Zero(t, tk.take())
 	require.NoError(t, tk.extend(), "nothing to extend")
@@ -188,4 +190,69 @@ func TestABoundOfTokensWithoutAServerID(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, first)
 	}
+}
+
+// slowFences takes long for a reservation, and knows whether one is under way.
+type slowFences struct {
+	fakeFences
+	begun   chan struct{}
+	release chan struct{}
+	inside  atomic.Int32
+}
+
+func (f *slowFences) Reserve(n uint64) (uint64, error) {
+	f.inside.Add(1)
+	defer f.inside.Add(-1)
+	close(f.begun)
+	<-f.release
+	return f.fakeFences.Reserve(n)
+}
+
+// The records of a server that has yielded change no more: what it wrote later would be its own
+// alone.
+func TestYieldWaitsForTheReservationOfTokens(t *testing.T) {
+	fast := &lockedFences{}
+	tk := newTokens(fast, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, tk.Lead())
+	slow := &slowFences{fakeFences: fakeFences{bound: tokenBlock}, begun: make(chan struct{}), release: make(chan struct{})}
+	tk.source = slow
+	var extending sync.WaitGroup
+	extending.Go(func() { require.NoError(t, tk.extend()) })
+	<-slow.begun
+	time.AfterFunc(10*time.Millisecond, func() { close(slow.release) })
+	tk.Yield()
+	require.Zero(t, slow.inside.Load(), "a block is being reserved")
+	extending.Wait()
+	require.Zero(t, tk.take())
+	require.NoError(t, tk.extend(), "nothing to extend")
+	tk.source = fast
+	fast.bound = 2 * tokenBlock
+	require.NoError(t, tk.Lead())
+	require.EqualValues(t, 2*tokenBlock+1, tk.take(), "what was reserved meanwhile is not used")
+}
+
+// In a cluster a server that has stepped down gives out no token, also before its services have
+// ended; nor does one that is about to be the primary.
+func TestOnlyThePrimaryOfAClusterGivesOutTokens(t *testing.T) {
+	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
+	defer func() { require.NoError(t, c.Close()) }()
+	role, err := leader.Open(leader.Options{DB: d, SID: 2, Cluster: true})
+	require.NoError(t, err)
+	fences, err := DatabaseFences(d, 2)
+	require.NoError(t, err)
+	tk := newTokens(fences, role, slog.New(slog.DiscardHandler))
+	require.NoError(t, role.Attach(tk))
+	require.NoError(t, role.Stake())
+	require.NoError(t, role.Ready())
+	require.Zero(t, tk.take(), "it is not the primary yet")
+	role.Grant()
+	first := tk.take()
+	require.NotZero(t, first)
+	role.Revoke("another member leads")
+	require.Zero(t, tk.take())
+	role.Settle()
+	require.NoError(t, role.Stake())
+	require.NoError(t, role.Ready())
+	role.Grant()
+	require.Greater(t, tk.take(), first)
 }

@@ -248,7 +248,7 @@ type world struct {
 }
 
 func newWorld(t require.TestingT, strict bool) *world {
-	tk := newTokens(&fakeFences{}, nil)
+	tk := newTokens(&fakeFences{}, nil, nil)
 	require.NoError(t, tk.Lead())
 	b := bounds{keys: 1000, names: 1 << 20, waiters: 1000, expires: 9, strict: strict}
 	w := &world{table: newTable(b, tk), model: &model{keys: map[string][]*modelRequest{}, lines: map[int]string{}, o: b}}

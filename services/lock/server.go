@@ -86,7 +86,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	port := services.NewPort(Name, o.Options, commandNames()...)
-	tk := newTokens(o.Fences, port.Logger)
+	tk := newTokens(o.Fences, o.Primary, port.Logger)
 	if tk != nil {
 		if err := o.Primary.Attach(tk); err != nil {
 			return nil, err

@@ -160,3 +160,35 @@ func TestFetchOnAStandbyWithTheSameNumber(t *testing.T) {
 	status, _ := c.Get("/fetch")
 	require.Equal(t, 200, status)
 }
+
+// In a cluster only the primary gives out numbers, whatever their server number is: what another
+// member wrote would be its own alone. A member that has stepped down gives out nothing of what it
+// has reserved.
+func TestOnlyThePrimaryOfAClusterGivesOutNumbers(t *testing.T) {
+	d := servicetest.OpenDB(t, t.TempDir())
+	role, err := leader.Open(leader.Options{DB: d, SID: 2, Cluster: true})
+	require.NoError(t, err)
+	s, err := New(Options{DB: d, ServerNo: 1, SID: 2, Primary: role})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.NoError(t, role.CaughtUp())
+	q, err := s.sequences.Get(nil, true)
+	require.NoError(t, err)
+	refused := func() {
+		t.Helper()
+		_, err := q.fetch(1)
+		require.ErrorAs(t, err, new(*services.Standby))
+	}
+	refused()
+	require.NoError(t, role.Stake())
+	require.NoError(t, role.Ready())
+	refused()
+	role.Grant()
+	_, err = q.fetch(1)
+	require.NoError(t, err)
+	q.renewals.Wait()
+	role.Revoke("another member leads")
+	refused()
+	role.Settle()
+	refused()
+}

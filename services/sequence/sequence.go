@@ -29,8 +29,8 @@ const (
 // need not run ahead of the clock.
 //
 // Servers with the same server number share the number space. Of these servers only the primary
-// gives out numbers (mayReserve), and after a change of the primary the new primary begins
-// leader.AheadSeconds above the greatest bound of the others.
+// gives out numbers (mayReserve), of the members of a cluster in any case, and after a change of
+// the primary the new primary begins leader.AheadSeconds above the greatest bound of the others.
 type sequence struct {
 	name    string
 	records *records
@@ -70,6 +70,10 @@ func (s *sequence) fetch(n uint64) (moment, error) {
 			continue
 		}
 		if s.last.CompareAndSwap(old, last) {
+			// This comes last: a cluster ends a primary before the disk lets it call Yield.
+			if err := s.primary.Outvoted(); err != nil {
+				return 0, err
+			}
 			if second+renewSeconds >= bound {
 				s.renew(second)
 			}
@@ -118,8 +122,12 @@ func (s *sequence) reserve(second uint64) error {
 
 // mayReserve returns an error if this server must not give out numbers. Among servers with the same
 // server number only the primary may. A server that has never used its number first waits to hear
-// from its master whether another server uses it.
+// from its master whether another server uses it. Of the members of a cluster only the primary may:
+// what another one wrote, nobody else would have.
 func (r *records) mayReserve(p *leader.Role) error {
+	if err := p.Outvoted(); err != nil {
+		return err
+	}
 	used, other, err := r.users()
 	switch {
 	case err != nil:
@@ -171,6 +179,9 @@ func (s *sequence) renew(second uint64) {
 // caller has made sure that fetch is not called any more.
 func (s *sequence) close(owed *db.Pending) error {
 	s.renewals.Wait()
+	if s.primary.Outvoted() != nil {
+		return nil // it would be this server's alone
+	}
 	used := moment(s.last.Load()).second() + 1
 	if used >= s.bound.Load() { // also when nothing was fetched: then the bound is 0
 		return nil

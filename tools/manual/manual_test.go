@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/needs"
 )
 
 // sample has the characters that need care: quotes, dashes, backslashes, a colon, a line that
@@ -38,14 +40,10 @@ func write(t *testing.T, name string, fill func(*strings.Builder) error) string 
 	return path
 }
 
-// run runs a program that may not be installed here.
+// run runs a program that may not be installed here. Debian's package has its name.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is needed to read what was written", name)
-	}
-	out, err := exec.Command(path, args...).CombinedOutput()
+	out, err := exec.Command(needs.Program(t, name, name), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }
