@@ -18,10 +18,11 @@ const longest = 10 * time.Minute
 
 // TestDebianPackage installs the package, starts the server as the unit does, upgrades the package,
 // removes and purges it, and installs it again. No record may be lost, and no line of the
-// configuration that the user has changed. All this happens in a copy of the file system that no
+// configuration that the user has changed; everything that tells a version tells that of the
+// package. All this happens in a copy of the file system that no
 // other process sees, without network.
 func TestDebianPackage(t *testing.T) {
-	needs(t, "dpkg", "unshare", "chroot", "runuser", "systemd-sysusers", "make")
+	needs(t, "dpkg", "unshare", "chroot", "runuser", "systemd-sysusers", "make", "curl")
 	dir := t.TempDir()
 	makePackage(t, "0.1.0", dir)
 	makePackage(t, "0.1.1", dir)
