@@ -3,17 +3,25 @@ GO       ?= go
 PORT     ?= 1978
 CONSOLE  ?= 1990
 FUZZTIME ?= 30s
-VERSION  ?= 0.1.0
+VERSION  ?= $(shell sed -n 's/^var number = "\(.*\)"$$/\1/p' internal/version/version.go)
 ARCH     ?= $(shell $(GO) env GOARCH)
 DIST     ?= dist
 STAGE    := $(DIST)/stage-$(ARCH)
 COMMANDS := ktserver ktremotemgr kttimedmgr ktutilmgr
 
-.PHONY: build run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint fmt cover stage packages deb rpm release clean
+# What was built, and when its sources were changed last. In a tarball of "git archive", which has no
+# repository, revision.txt says both; in another copy of the sources nobody knows the revision.
+GIT      := $(wildcard .git)
+REVISION ?= $(if $(GIT),$(shell git rev-parse HEAD)$(shell test -z "$$(git status --porcelain)" || echo +dirty))
+SOURCE_DATE_EPOCH ?= $(shell $(if $(GIT),git log -1 --format=%ct,\
+	sed -n 's/^[0-9a-f]* //p' internal/version/revision.txt | grep . || stat -c %Y internal/version/version.go))
+NAMED     = -X gotycoon/internal/version.number=$(VERSION) -X gotycoon/internal/version.revision=$(REVISION)
+
+.PHONY: build run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint notice fmt cover stage packages deb rpm release dist reproducible clean
 
 build: ## the commands, into bin/
-	$(GO) build -trimpath -o bin/ ./cmd/...
-	$(GO) -C tools/replsql build -trimpath -o ../../bin/ ./cmd/...
+	$(GO) build -trimpath -ldflags="$(NAMED)" -o bin/ ./cmd/...
+	$(GO) -C tools/replsql build -trimpath -ldflags="$(NAMED)" -o ../../bin/ ./cmd/...
 
 run: build ## a server with a persistent database and its update log under ./data, and a console
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\nand in a browser: http://localhost:$(CONSOLE)/\n' && exec bin/ktserver -port $(PORT) -admin 127.0.0.1:$(CONSOLE) -ulog data/ulog -sid 1 data/casket.kct
@@ -64,10 +72,14 @@ fuzz: ## every fuzz target for FUZZTIME
 
 LINTER := $(GO) tool -modfile=internal/lint/tools/go.mod
 
-lint: ## go vet, formatting, staticcheck, unparam, and our own rules: import directions, comments, no global state
+lint: ## go vet, formatting, staticcheck, unparam, NOTICE, and our own rules: import directions, comments, no global state
 	$(GO) -C tools/replsql vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
 	$(LINTER) staticcheck -tests=false ./... && $(LINTER) unparam ./...
+	$(GO) run ./packaging/legal check
+
+notice: ## NOTICE and the licences of the packages, after a module was added, updated or dropped
+	$(GO) run ./packaging/legal notice
 
 fmt: ## format all sources
 	gofmt -s -w .
@@ -75,21 +87,36 @@ fmt: ## format all sources
 cover: ## test coverage of each function; coverage.out for "go tool cover -html"
 	$(GO) test -coverpkg=./... -coverprofile=coverage.out ./... && $(GO) tool cover -func=coverage.out
 
-stage: ## what packages hold, into dist/: static binaries, manual pages, completions
+# The programs describe themselves: those of the stage, where they run on this machine.
+HOST      = $(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)
+RUN       = $(if $(filter linux/$(ARCH),$(HOST)),$(STAGE)/bin/,$(GO) run ./cmd/)
+
+stage: ## what packages hold, into dist/: static binaries, manual pages, completions, licences, a bill of materials
 	rm -rf $(STAGE) && mkdir -p $(STAGE)/bin $(STAGE)/man $(STAGE)/bash $(STAGE)/zsh $(STAGE)/fish
-	CGO_ENABLED=0 GOARCH=$(ARCH) $(GO) build -trimpath -ldflags="-s -w" -o $(STAGE)/bin/ ./cmd/...
-	cd tools/replsql && CGO_ENABLED=0 GOARCH=$(ARCH) $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(STAGE))/bin/ ./cmd/...
-	@set -e; for c in $(COMMANDS); do $(GO) run ./cmd/$$c man > $(STAGE)/man/$$c.1; gzip -9n $(STAGE)/man/$$c.1; \
-		$(GO) run ./cmd/$$c completion bash > $(STAGE)/bash/$$c; $(GO) run ./cmd/$$c completion zsh > $(STAGE)/zsh/_$$c; $(GO) run ./cmd/$$c completion fish > $(STAGE)/fish/$$c.fish; done
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags="-s -w $(NAMED)" -o $(STAGE)/bin/ ./cmd/...
+	cd tools/replsql && CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags="-s -w $(NAMED)" -o $(abspath $(STAGE))/bin/ ./cmd/...
+	@set -e; for c in $(COMMANDS); do $(RUN)$$c man > $(STAGE)/man/$$c.1; gzip -9n $(STAGE)/man/$$c.1; \
+		$(RUN)$$c completion bash > $(STAGE)/bash/$$c; $(RUN)$$c completion zsh > $(STAGE)/zsh/_$$c; $(RUN)$$c completion fish > $(STAGE)/fish/$$c.fish; done
+	cp LICENSE NOTICE CHANGELOG.md $(STAGE)/
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) $(GO) run ./packaging/legal stage -version $(VERSION) -arch $(ARCH) $(STAGE)
 
 packages: deb rpm ## the Debian and RPM packages, into dist/; VERSION=1.2.3 and ARCH=arm64 change what they are
 
 deb rpm: stage
-	STAGE=$(STAGE) VERSION=$(VERSION) ARCH=$(ARCH) $(GO) tool -modfile=packaging/tools/go.mod nfpm package -f packaging/nfpm.yaml -p $@ -t $(DIST)/
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) STAGE=$(STAGE) VERSION=$(VERSION) ARCH=$(ARCH) $(GO) tool -modfile=packaging/tools/go.mod nfpm package -f packaging/nfpm.yaml -p $@ -t $(DIST)/
+
+TARBALL   = $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).tar.gz
 
 release: stage ## a tarball for any Linux, into dist/
-	tar -C $(DIST) --transform 's,^stage-$(ARCH),gotycoon-$(VERSION),' --owner=0 --group=0 --numeric-owner --sort=name -czf $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).tar.gz stage-$(ARCH)
-	tar -tzf $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).tar.gz | head -3
+	tar -C $(DIST) --format=ustar --transform 's,^stage-$(ARCH),gotycoon-$(VERSION),' --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$(SOURCE_DATE_EPOCH) --sort=name --exclude=copyright -cf - stage-$(ARCH) | gzip -9n > $(TARBALL)
+	tar -tzf $(TARBALL) | head -3
+
+dist: packages release ## all of these for a release, with the bill of materials and SHA256SUMS
+	cp $(STAGE)/sbom.cdx.json $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).cdx.json
+	cd $(DIST) && sha256sum gotycoon[-_]$(VERSION)[-_]*.* > SHA256SUMS && cat SHA256SUMS
+
+reproducible: ## two clones of HEAD, in different places and surroundings, make the same packages byte for byte; some minutes
+	packaging/reproducible.sh
 
 clean: ## what can be built again; ./data stays
 	rm -rf bin dist coverage.out

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -109,20 +108,5 @@ func (s *Server) role(w http.ResponseWriter, r *http.Request, ok bool, text stri
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "gotycoon %s\ngo %s\nrevision %s\n", s.opts.Version, runtime.Version(), Revision())
-}
-
-// Revision returns the version control revision from which the program was built, "unknown" if the
-// build does not contain it.
-func Revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return "unknown"
+	fmt.Fprintf(w, "gotycoon %s\ngo %s\nrevision %s\n", s.opts.Version, runtime.Version(), s.opts.Revision)
 }

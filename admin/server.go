@@ -73,7 +73,7 @@ type Options struct {
 	Primary func() (ok bool, text string)
 	Replica func(limit time.Duration, limited bool) (ok bool, text string)
 
-	Version string // of the product, for /version and the metrics
+	Version, Revision string // of the product, for /version
 }
 
 func (o *Options) setDefaults() {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,7 +64,7 @@ func TestProbes(t *testing.T) {
 
 func TestMetricsVersionAndProfiles(t *testing.T) {
 	made := prometheus.NewGauge(prometheus.GaugeOpts{Name: "first_things", Help: "Things."})
-	s := start(t, admin.Options{Version: "1.2.3", Collectors: []prometheus.Collector{made}})
+	s := start(t, admin.Options{Version: "1.2.3", Revision: "abc", Collectors: []prometheus.Collector{made}})
 	later := prometheus.NewGauge(prometheus.GaugeOpts{Name: "later_things", Help: "Things."})
 	require.NoError(t, s.Register(later))
 	require.Error(t, s.Register(later), "a name can be used once")
@@ -73,7 +72,7 @@ func TestMetricsVersionAndProfiles(t *testing.T) {
 	require.Contains(t, body, "first_things 0")
 	require.Contains(t, body, "later_things 0")
 	_, body, _ = get(t, s, "/version")
-	require.True(t, strings.HasPrefix(body, "gotycoon 1.2.3\ngo go"), body)
+	require.Regexp(t, `^gotycoon 1\.2\.3\ngo go.+\nrevision abc\n$`, body)
 	status, body, _ := get(t, s, "/debug/pprof/goroutine?debug=1")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, "goroutine profile")

@@ -12,6 +12,7 @@ import (
 	"gotycoon/admin"
 	"gotycoon/admin/exporter"
 	"gotycoon/internal/browser"
+	"gotycoon/internal/version"
 )
 
 // AdminConfig is the listener for those who run the server, and which requests are logged.
@@ -41,9 +42,6 @@ func (c *AdminConfig) check() error {
 
 // measures reports whether anybody wants to know about requests.
 func (c *AdminConfig) measures() bool { return c.Addr != "" || c.Slow > 0 || c.Sample > 0 }
-
-// productVersion is what this server calls itself where no client of the original reads it.
-const productVersion = "1.0"
 
 // host returns the host of the address, which is not empty.
 func (c AdminConfig) host() (string, error) {
@@ -88,6 +86,7 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 	if err != nil {
 		return nil, err
 	}
+	built := version.Current()
 	a.server, err = admin.New(admin.Options{
 		Addr:   o.Addr,
 		Logger: o.Log.Logger,
@@ -97,15 +96,16 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 		Proves:    proves(o.Access),
 		Secure:    o.Secure,
 
-		Routes:  o.Routes,
-		Live:    o.Health.live,
-		Ready:   o.Health.ready,
-		Reads:   o.Health.readyToRead,
-		Primary: o.Health.primary,
-		Replica: o.Health.replica,
-		Version: productVersion,
+		Routes:   o.Routes,
+		Live:     o.Health.live,
+		Ready:    o.Health.ready,
+		Reads:    o.Health.readyToRead,
+		Primary:  o.Health.primary,
+		Replica:  o.Health.replica,
+		Version:  built.Version,
+		Revision: built.Revision,
 		Collectors: exporter.Process(exporter.Server{
-			Version: productVersion, Revision: admin.Revision(), Started: o.Started,
+			Version: built.Version, Revision: built.Revision, Started: o.Started,
 			Ready: func() bool { return len(o.Health.ready()) == 0 },
 		}),
 	})

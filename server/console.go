@@ -17,6 +17,7 @@ import (
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/procinfo"
+	"gotycoon/internal/version"
 )
 
 // consoleOptions are what the console needs before the databases are open.
@@ -51,8 +52,9 @@ func newConsole(o consoleOptions) *api.API {
 		}
 		return o.Access.Authorize(r, false)
 	}
+	built := version.Current()
 	return api.New(api.Options{
-		Version: productVersion, Revision: admin.Revision(), Started: o.Started, Ready: o.Health.ready, Fixed: fixed,
+		Version: built.Version, Revision: built.Revision, Started: o.Started, Ready: o.Health.ready, Fixed: fixed,
 		Allow: allow, Pages: o.Pages, Proves: proves(o.Access), Logger: o.Log.Logger, Memory: o.Limits,
 	})
 }
@@ -100,19 +102,19 @@ func openConsole(a *api.API, s *shown, e *export) {
 
 // facts are what there is to know about process and machine.
 func (s *shown) facts() []api.Section {
-	info := procinfo.Read()
+	info, built := procinfo.Read(), version.Current()
 	return []api.Section{
 		{Title: "Program", Rows: []api.Fact{
-			{Name: "gotycoon", Value: productVersion},
-			{Name: "Revision", Value: admin.Revision()},
+			{Name: "gotycoon", Value: built.Version},
+			{Name: "Revision", Value: built.Revision},
 			{Name: "Speaks as", Value: Version},
-			{Name: "Go", Value: strings.TrimPrefix(runtime.Version(), "go")},
+			{Name: "Go", Value: strings.TrimPrefix(built.Go, "go")},
 			{Name: "Process", Value: strconv.Itoa(os.Getpid())},
 			{Name: "Started", Value: s.started.Format(time.RFC3339)},
 			{Name: "Durability", Value: strings.TrimPrefix(durability(s.cfg), "durability: ")},
 		}},
 		{Title: "Machine", Rows: []api.Fact{
-			{Name: "System", Value: runtime.GOOS + "/" + runtime.GOARCH},
+			{Name: "System", Value: built.System},
 			{Name: "Processors", Value: fmt.Sprintf("%d, used by Go at once: %d", runtime.NumCPU(), runtime.GOMAXPROCS(0))},
 			{Name: "Goroutines", Value: strconv.Itoa(runtime.NumGoroutine())},
 			{Name: "Memory of the machine", Value: megabytes(info.MemTotal)},

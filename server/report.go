@@ -9,6 +9,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/forward"
 	"gotycoon/internal/procinfo"
+	"gotycoon/internal/version"
 )
 
 // Versions that clients see: the versions of the original whose protocols and files this server
@@ -36,11 +37,14 @@ type reporter struct {
 	cluster   *clusterShown // nil: in none
 }
 
-// report adds the rows about program, process and machine. The parts add their own rows.
+// report adds the rows about program, process and machine. The parts add their own rows. Clients
+// find the rows that the original has, and others only when a part is used that the original lacks.
+// So our own version stands among the features of the program.
 func (r *reporter) report(rows map[string]string) {
 	now := time.Now()
 	rows["conf_kt_version"] = Version
-	rows["conf_kt_features"] = features
+	built := version.Current()
+	rows["conf_kt_features"] = fmt.Sprintf("%s(gotycoon %s)(revision %s)", features, built.Version, built.Revision)
 	rows["conf_kc_version"] = EngineVersion
 	rows["conf_kc_features"] = engineFeatures
 	rows["conf_os_name"] = "Linux"

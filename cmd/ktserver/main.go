@@ -39,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, o.usage())
 		return 0
 	case o.version:
-		fmt.Fprintln(stdout, cli.Version)
+		cli.WriteVersion(stdout)
 		return 0
 	}
 	o.prepareReload(args)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/klog"
+	"gotycoon/internal/version"
 	"gotycoon/server"
 )
 
@@ -118,7 +119,7 @@ func TestErrorsOfTheConfigurationComeFromTheServer(t *testing.T) {
 func TestVersionAndHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run([]string{"--version"}, &stdout, &stderr))
-	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n", stdout.String())
+	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n"+version.Current().String()+"\n", stdout.String())
 	stdout.Reset()
 	require.Zero(t, run([]string{"--help"}, &stdout, &stderr))
 	for _, option := range []string{"-port number", "-ulog directory", "-mhost address", "-checkpoint size", "-dmn"} {

@@ -38,6 +38,12 @@ holds() {
 	got=$(ktremotemgr get "$1")
 	[ "$got" = "$2" ] || { say "$1 is '$got', not '$2'"; exit 1; }
 }
+tells() {
+	case "$2" in
+	*"$3"*) ;;
+	*) say "$1 says '$2', not '$3'"; exit 1 ;;
+	esac
+}
 
 say install
 dpkg -i /packages/gotycoon_0.1.0_*.deb
@@ -49,7 +55,7 @@ start
 ktremotemgr set first "before the upgrade"
 
 say upgrade while the server runs, with a changed configuration
-printf '\n# changed by hand\nuasi = 0.5\n' >> /etc/gotycoon/gotycoon.toml
+printf '\n# changed by hand\nuasi = 0.5\nadmin = "127.0.0.1:1990"\n' >> /etc/gotycoon/gotycoon.toml
 dpkg -i /packages/gotycoon_0.1.1_*.deb
 ktremotemgr set second "by the old one"
 stop
@@ -57,6 +63,28 @@ grep -q 'changed by hand' /etc/gotycoon/gotycoon.toml
 start
 holds first "before the upgrade"
 holds second "by the old one"
+
+say one version everywhere
+ours=$(ktserver --version | sed -n 2p)
+tells "the package" "$(dpkg-query -W -f '${Version}' gotycoon)" 0.1.1
+tells "ktserver, first line" "$(ktserver --version | sed -n 1p)" "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)"
+tells ktserver "$ours" "gotycoon 0.1.1 (revision "
+for program in ktremotemgr kttimedmgr ktutilmgr ktreplsql; do
+	tells $program "$($program --version | tail -n 1)" "$ours"
+done
+revision=$(echo "$ours" | sed 's/.*(revision \([^,]*\),.*/\1/')
+tells report "$(ktremotemgr report)" "conf_kt_features: (epoll)(gotycoon 0.1.1)(revision $revision)"
+tells /version "$(curl -s http://127.0.0.1:1990/version)" "gotycoon 0.1.1"
+tells /version "$(curl -s http://127.0.0.1:1990/version)" "revision $revision"
+tells "the console" "$(curl -s http://127.0.0.1:1990/api/server)" '"version":"0.1.1"'
+tells "the console" "$(curl -s http://127.0.0.1:1990/api/server)" "\"revision\":\"$revision\""
+tells metrics "$(curl -s http://127.0.0.1:1990/metrics | grep ^gotycoon_build_info)" "revision=\"$revision\",version=\"0.1.1\""
+tells "the bill of materials" "$(cat /usr/share/doc/gotycoon/sbom.cdx.json)" '"version": "0.1.1"'
+
+say its licences
+tells copyright "$(head -n 1 /usr/share/doc/gotycoon/copyright)" "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+tells LICENSE "$(cat /usr/share/doc/gotycoon/LICENSE)" "Copyright 2026 The gotycoon authors"
+tells NOTICE "$(cat /usr/share/doc/gotycoon/NOTICE)" "the standard library of Go: BSD-3-Clause"
 
 say killed, and removed
 ktremotemgr set third "before the end"

@@ -20,12 +20,13 @@ const longest = 10 * time.Minute
 
 // TestDebianPackage installs the package, starts the server as the unit does, upgrades the package,
 // removes and purges it, and installs it again. No record may be lost, and no line of the
-// configuration that the user has changed. All this happens in a copy of the file system that no
+// configuration that the user has changed; everything that tells a version tells that of the
+// package. All this happens in a copy of the file system that no
 // other process sees, without network.
 func TestDebianPackage(t *testing.T) {
 	needsRoot(t)
 	for program, debian := range map[string]string{
-		"dpkg": "dpkg", "unshare": "util-linux", "chroot": "coreutils", "runuser": "util-linux", "systemd-sysusers": "systemd", "make": "make",
+		"dpkg": "dpkg", "unshare": "util-linux", "chroot": "coreutils", "runuser": "util-linux", "systemd-sysusers": "systemd", "make": "make", "curl": "curl",
 	} {
 		needs.Program(t, debian, program)
 	}

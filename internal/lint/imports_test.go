@@ -17,7 +17,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
@@ -79,10 +79,10 @@ var arrows = map[string][]string{
 	"tools/remote":                {"client", "db/filestore", "db/rebuild", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/util":                  {"client", "httpapi/date", "httpapi/tsv", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/replsql":               {}, // a module of its own
+	"tools/util":                  {"client", "httpapi/date", "httpapi/tsv", "internal/version", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/replsql":               {"internal/version"}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
-	"tools/cli":                   {"internal/tlsfiles", "tools/manual"},
+	"tools/cli":                   {"internal/tlsfiles", "internal/version", "tools/manual"},
 	"tools/manual":                {},
 	"client":                      {"binproto/frame", "httpapi/tsv", "services/counter/frame"},
 
@@ -99,6 +99,7 @@ var arrows = map[string][]string{
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
 	"internal/metrics":     {},
+	"internal/version":     {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},
@@ -108,6 +109,7 @@ var arrows = map[string][]string{
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
 	"internal/words":       {},
+	"packaging/legal":      {},
 	"internal/bench":       {"binproto/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/chaos":         {},

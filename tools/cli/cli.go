@@ -10,15 +10,23 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"gotycoon/internal/version"
 )
 
 // Version is the first line that --version prints: scripts and clients know the original by it.
 const Version = "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)"
+
+// WriteVersion prints the version that scripts look for, and below it what this program is.
+func WriteVersion(w io.Writer) {
+	fmt.Fprintf(w, "%s\n%s\n", Version, version.Current())
+}
 
 // Flags are the options of one command.
 type Flags struct {

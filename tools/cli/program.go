@@ -69,7 +69,7 @@ func (p *Program[C]) Main(ctx context.Context, args []string, stdin io.Reader, s
 	}
 	switch strings.TrimLeft(args[0], "-") {
 	case "version":
-		fmt.Fprintln(stdout, Version)
+		WriteVersion(stdout)
 		return 0
 	case "help", "h", "usage":
 		p.usage(stdout, p.Commands)

@@ -1,4 +1,5 @@
-// A module of its own: who builds the server needs no drivers of other databases.
+// A module of its own: who builds the server needs no drivers of other databases. From the server's
+// module it takes the version only.
 module gotycoon/tools/replsql
 
 go 1.26.0
@@ -8,6 +9,10 @@ require (
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.61.1
 )
+
+require gotycoon v0.0.0
+
+replace gotycoon => ../..
 
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect

@@ -30,6 +30,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"gotycoon/internal/version"
 )
 
 const program = "ktreplsql"
@@ -39,6 +41,7 @@ const about = `ktreplsql keeps a table of a database like the records of a serve
 usage:
   ktremotemgr slave -uw -sid 65535 -ts $(ktreplsql position DATABASE) | ktreplsql [option ...] DATABASE
   ktreplsql position [option ...] DATABASE    print the time stamp behind which the table goes on
+  ktreplsql version                           print the version
 
 DATABASE is postgres://USER@HOST/NAME or sqlite:FILE.
 
@@ -71,6 +74,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	if len(args) > 0 && strings.TrimLeft(args[0], "-") == "version" {
+		_, err := fmt.Fprintln(stdout, version.Current())
+		return err
+	}
 	ask := len(args) > 0 && args[0] == "position"
 	if ask {
 		args = args[1:]

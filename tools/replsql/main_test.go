@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
+	"gotycoon/internal/version"
 	"gotycoon/tools/replsql"
 )
 
@@ -132,4 +133,14 @@ func run(t *testing.T, stdin string, args ...string) (exit int, stdout, stderr s
 	var out, errs bytes.Buffer
 	exit = replsql.Main(t.Context(), args, strings.NewReader(stdin), &out, &errs)
 	return exit, out.String(), errs.String()
+}
+
+// The version needs no database.
+func TestVersion(t *testing.T) {
+	for _, word := range []string{"version", "--version", "-version"} {
+		var out, errs bytes.Buffer
+		require.Zero(t, replsql.Main(t.Context(), []string{word}, strings.NewReader(""), &out, &errs))
+		require.Equal(t, version.Current().String()+"\n", out.String())
+		require.Empty(t, errs.String())
+	}
 }

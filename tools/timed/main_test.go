@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/version"
 	"gotycoon/tools/timed"
 )
 
@@ -45,7 +46,7 @@ func fail(t *testing.T, args ...string) string {
 }
 
 func TestHelp(t *testing.T) {
-	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n", succeed(t, "version"))
+	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n"+version.Current().String()+"\n", succeed(t, "version"))
 	require.Equal(t, succeed(t, "--version"), succeed(t, "version"))
 	require.Contains(t, succeed(t, "usage"), "kttimedmgr merge")
 	require.Contains(t, succeed(t, "set", "--help"), "-inci")

@@ -9,9 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
+	"gotycoon/internal/version"
 	"gotycoon/tools/cli"
 )
 
@@ -44,7 +44,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 
 // configuration prints what the programs are.
 func configuration(_ context.Context, c *call) error {
-	version := c.flags.Bool("v", false, "print the version number")
+	number := c.flags.Bool("v", false, "print the version number")
 	include := c.flags.Bool("i", false, "print options for a C compiler (there are none)")
 	link := c.flags.Bool("l", false, "print options for a linker (there are none)")
 	where := c.flags.Bool("p", false, "print the directory of the programs")
@@ -56,14 +56,16 @@ func configuration(_ context.Context, c *call) error {
 		return err
 	}
 	switch dir := filepath.Dir(exe); {
-	case *version:
+	case *number:
 		_, err = fmt.Fprintln(c.out, compatible())
 	case *include || *link:
 		err = errNoLibrary
 	case *where:
 		_, err = fmt.Fprintln(c.out, dir)
 	default:
-		_, err = fmt.Fprintf(c.out, "compatible: %s\nprograms: %s\nbuilt: %s %s/%s\n", cli.Version, dir, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		built := version.Current()
+		_, err = fmt.Fprintf(c.out, "compatible: %s\nprograms: %s\nbuilt: %s %s\nversion: %s\nrevision: %s\n",
+			cli.Version, dir, built.Go, built.System, built.Version, built.Revision)
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/version"
 	"gotycoon/tools/util"
 	"gotycoon/ulog"
 )
@@ -58,6 +59,7 @@ func TestUsage(t *testing.T) {
 	}
 	require.Equal(t, "0.9.56b\n", succeed(t, "", "conf", "-v"))
 	require.Contains(t, succeed(t, "", "conf"), "Kyoto Tycoon")
+	require.Contains(t, succeed(t, "", "conf"), "\nversion: "+version.Current().Version+"\n")
 	require.DirExists(t, strings.TrimSpace(succeed(t, "", "conf", "-p")))
 	require.Contains(t, command("", "conf", "-l").stderr, "no C library")
 }
