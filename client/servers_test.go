@@ -15,14 +15,6 @@ import (
 	"gotycoon/client"
 )
 
-// patience is how long a test waits for something that should happen soon.
-const patience = 30 * time.Second
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, patience, time.Millisecond, what)
-}
-
 // clientOf returns a client of several servers.
 func clientOf(t *testing.T, o client.Options, addrs ...string) *client.Client {
 	t.Helper()
@@ -125,10 +117,10 @@ func TestThePrimaryOfAnEarlierTerm(t *testing.T) {
 	cl := clientOf(t, client.Options{FindTime: 50 * time.Millisecond}, present.addr)
 	require.NoError(t, cl.Close()) // one address is one server
 	both := clientOf(t, client.Options{FindTime: 50 * time.Millisecond, CheckTime: time.Nanosecond}, former.addr, present.addr)
-	eventually(t, "the present primary", func() bool {
+	require.Eventually(t, func() bool {
 		require.ErrorIs(t, both.Void(t.Context()), client.ErrNetwork) // a fake answers nothing
 		return present.calls.Load() > 0
-	})
+	}, 30*time.Second, time.Millisecond, "the present primary")
 	calls := former.calls.Load()
 	for range 20 {
 		require.ErrorIs(t, both.Void(t.Context()), client.ErrNetwork)
