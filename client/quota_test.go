@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -60,4 +61,44 @@ func TestSequencesAndQuotasOfAnotherServer(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrWrongServer)
 	_, _, err = c.Apply(ctx, 1, "")
 	require.ErrorIs(t, err, client.ErrWrongServer)
+}
+
+// The errors of sequences and quotas are those of other calls.
+func TestErrorsOfSequencesAndQuotas(t *testing.T) {
+	ctx := t.Context()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("name") {
+		case "lost":
+			panic(http.ErrAbortHandler)
+		case "secret":
+			http.Error(w, "access denied: anna has no right to it", http.StatusForbidden)
+		case "missing":
+			http.NotFound(w, r)
+		case "bad":
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	addr := s.Listener.Addr().String()
+	query := func(name string) error {
+		c := client.NewQuota(addr, name, client.Options{})
+		defer c.Close()
+		_, _, err := c.Apply(ctx, 1, "")
+		_, typed := errors.AsType[*client.Error](err)
+		require.True(t, typed, name)
+		return err
+	}
+	require.EqualError(t, query("secret"), "4: miscellaneous error: access denied: anna has no right to it")
+	require.ErrorIs(t, query("secret"), client.ErrDenied)
+	require.ErrorIs(t, query("missing"), client.ErrNoQuota)
+	require.ErrorContains(t, query("bad"), "2: invalid operation: the server answers 400 Bad Request")
+	require.ErrorIs(t, query("lost"), client.ErrOutcomeUnknown)
+	require.NotErrorIs(t, query("lost"), client.ErrNotSent)
+	ended, cancel := context.WithCancelCause(ctx)
+	cause := errors.New("enough")
+	cancel(cause)
+	_, err := client.NewQuota(addr, "", client.Options{}).Query(ended)
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, err, client.ErrNotSent)
+	s.Close()
+	require.ErrorIs(t, query("lost"), client.ErrNotSent)
 }

@@ -80,11 +80,3 @@ func TestFollowOfASilentServer(t *testing.T) {
 	require.ErrorIs(t, last, context.DeadlineExceeded)
 	require.ErrorIs(t, last, client.ErrNetwork)
 }
-
-func TestIn(t *testing.T) {
-	for d, want := range map[time.Duration]client.Expiry{
-		time.Hour: 3600, time.Second: 1, time.Second + 1: 2, 500 * time.Millisecond: 1, 1: 1, 0: client.Never, -1: -1, -time.Hour: -1,
-	} {
-		require.Equal(t, want, client.In(d), d)
-	}
-}

@@ -67,6 +67,9 @@ func (w *web) call(ctx context.Context, method, path string, params ...string) (
 	if value := w.opts.authorization(); value != "" {
 		req.Header.Set("Authorization", value)
 	}
+	if ctx.Err() != nil {
+		return "", networkError(context.Cause(ctx)) // nothing has been sent
+	}
 	resp, err := w.http.Do(req)
 	if err != nil {
 		return "", webNetworkError(ctx, err)
