@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/lenient"
 )
 

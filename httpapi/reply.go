@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )

@@ -3,7 +3,7 @@ package server
 import (
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/forward"
 )
 
