@@ -97,6 +97,7 @@ func (b *bulk) serve() error {
 		if err := b.permit(); err != nil {
 			return err
 		}
+		b.show()
 		if err := b.execute(); err != nil {
 			b.h.logFailure(err)
 			return err

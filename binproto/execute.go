@@ -118,10 +118,33 @@ func (b *bulk) Renew() error {
 	return err
 }
 
+// show shows the keys of the run to those who count keys.
+func (b *bulk) show() {
+	if b.db == nil || !b.c.Meter.Detailed() {
+		return
+	}
+	place, _ := counted(b.head.Magic)
+	b.c.Meter.Keys(metrics.Detail{Protocol: b.h.opts.Meters.Binary, Command: place, Database: b.db.Name()}, b.runKeys)
+}
+
+// runKeys yields the keys of the run.
+func (b *bulk) runKeys(yield func([]byte) bool) {
+	for i := range b.recs {
+		if !yield(b.recs[i].Key) {
+			return
+		}
+	}
+	for _, key := range b.keys {
+		if !yield(key) {
+			return
+		}
+	}
+}
+
 // detail describes a bulk for the log: its size, and the first key and the database of its last
 // run.
 func (b *bulk) detail() metrics.Detail {
-	d := metrics.Detail{In: b.read}
+	d := metrics.Detail{In: b.read, Bulk: true}
 	if b.db != nil {
 		d.Database = b.db.Name()
 	}

@@ -62,7 +62,7 @@ func (h *Handler) longRequest(c *netio.Conn, magic frame.Magic) {
 // measure counts a request at its end, unless longRequest has counted it.
 func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics.Detail) {
 	place, long := counted(magic)
-	if c.Meter == nil || long {
+	if !c.Meter.Wanted() || long {
 		return
 	}
 	d.Protocol, d.Command, d.Out, d.Failed = h.opts.Meters.Binary, place, len(c.Out), !keep

@@ -71,9 +71,11 @@ func hotServer(tb testing.TB) *server {
 	return s
 }
 
-// BenchmarkServeOne serves requests without and with a meter. It has no socket.
+// BenchmarkServeOne serves requests without a meter, with one that is still, as servers have that
+// nobody asks for figures, and with one that measures. It has no socket.
 func BenchmarkServeOne(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkServeOne(b, nil) })
+	b.Run("still", func(b *testing.B) { benchmarkServeOne(b, metrics.New(metrics.Options{Still: true})) })
 	b.Run("measured", func(b *testing.B) { benchmarkServeOne(b, metrics.New(metrics.Options{})) })
 }
 

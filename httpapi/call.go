@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"gotycoon/access"
 	"gotycoon/client/wire/tsv"
@@ -12,6 +13,7 @@ import (
 	"gotycoon/db/record"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/lenient"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
 
@@ -106,6 +108,9 @@ type call struct {
 	curID  int64
 	curNew bool // the cursor was made for this call
 	mute   bool // the call sends no signal, whatever it asks for
+	unseen bool // the call is not shown to those who watch: it is their own
+
+	monitor *monitor // of the connection; nil: none
 }
 
 // bulk is room for the records of a bulk procedure.
@@ -122,6 +127,14 @@ type cursor struct {
 	cost int // bytes that count in the connection's account
 }
 
+// monitor is the stream of requests of a connection. It lives from one call to the next, so that no
+// request between two calls is missing.
+type monitor struct {
+	*metrics.Monitor
+	filter metrics.Filter
+	idle   *time.Timer // closes the stream
+}
+
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
 	c.req.Recycle()
@@ -133,7 +146,7 @@ func (c *call) recycle() {
 	if cap(c.bulk.keys) > keepRows || cap(c.bulk.records) > keepRows {
 		c.bulk = bulk{}
 	}
-	c.db, c.cur, c.curID, c.curNew, c.mute = nil, nil, 0, false, false
+	c.db, c.cur, c.curID, c.curNew, c.mute, c.unseen = nil, nil, 0, false, false, false
 }
 
 func shrink(b []byte) []byte {
@@ -288,6 +301,11 @@ func (in *input) records(visit func(name, value []byte) bool) {
 			return
 		}
 	}
+}
+
+// keys yields the keys of a bulk procedure.
+func (in *input) keys(yield func(key []byte) bool) {
+	in.records(func(name, _ []byte) bool { return yield(name[1:]) })
 }
 
 // untilNUL returns text up to its first NUL.

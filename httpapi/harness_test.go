@@ -20,6 +20,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/httpapi"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 )
@@ -36,6 +37,7 @@ type server struct {
 	timeout time.Duration
 	access  *access.Guard
 	limits  *netio.Limits
+	meter   *metrics.Meter
 	conns   sync.WaitGroup
 }
 
@@ -87,6 +89,7 @@ func (s *server) serve(conn net.Conn) {
 	defer conn.Close()
 	c := netio.New(conn, netio.NewPool(), netio.Options{Timeout: s.timeout, Access: s.access, Limits: s.limits})
 	defer c.Close()
+	c.Meter = s.meter.NewRecorder("127.0.0.1:50000")
 	session := s.handler.NewSession(c, "127.0.0.1:50000")
 	defer session.Close()
 	for c.WaitByte() == nil {

@@ -121,5 +121,6 @@ type Replicas interface {
 // Meters are where the requests of a Handler are counted.
 type Meters struct {
 	RPC, REST *metrics.Protocol // made by NewMeters; nil: requests are not counted
+	Meter     *metrics.Meter    // of all ports, whose requests monitor and hotkeys show; nil: none
 	Sampling  bool              // not every request has a line in the log
 }

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"fmt"
+
 	"gotycoon/access"
 	"gotycoon/db/dberr"
 )
@@ -27,6 +29,20 @@ var (
 	sumRow    = row{"num", "the sum"}
 	origRow   = row{"orig", "what a missing record counts as; try: an error; set: num replaces the number (default 0)"}
 )
+
+// Rows of the procedures that watch requests.
+var (
+	everyRow    = row{"every", "one of so many requests (default 1: each)"}
+	protocolRow = row{"protocol", "only of this protocol, such as rpc, rest, binary, memcached"}
+	commandRow  = row{"command", "only this command"}
+	databaseRow = row{"database", "only of this database, by number or name"}
+	prefixRow   = row{"prefix", "only for keys that begin so"}
+	peerRow     = row{"peer", "only of clients whose address begins so"}
+)
+
+func secondsRow(standard int) row {
+	return row{"seconds", fmt.Sprintf("watch for so long, a minute at most (default %d)", standard)}
+}
 
 // procedures lists every remote procedure in the order of the names.
 var procedures = [...]procedure{
@@ -74,6 +90,10 @@ var procedures = [...]procedure{
 			{"abort", "if present: end the compaction under way; the file stays as it is"}},
 		out: []row{{"running", "1 while the compaction is under way"}, {"copied", "bytes of records that are copied"},
 			{"total", "about how many there are"}, {"before", "size of the file before the compaction that has ended"}, {"after", "and after it"}}},
+	{name: "cur_check", run: rpcCurCheck, need: right{read, aboutCursor}, uses: usesCursor, tally: tallyGet, expect: dberr.NoRecord,
+		help: "tell key and size of a cursor's record; ours",
+		in:   []row{stepRow},
+		out:  []row{keyRow, {"vsiz", "the size of the value"}, expiryRow}},
 	{name: "cur_delete", run: rpcCurDelete, need: right{0, aboutNothing},
 		help: "end a cursor"},
 	{name: "cur_get", run: rpcCurGet, need: right{read, aboutCursor}, uses: usesCursor, tally: tallyGet, expect: dberr.NoRecord,
@@ -120,6 +140,13 @@ var procedures = [...]procedure{
 		help: "explain the procedures; ours",
 		in:   []row{{"name", "explain the input of this procedure (default: list all procedures)"}},
 		out:  []row{{"NAME", "what the procedure does, or what the row of its input is"}}},
+	{name: "hotkeys", run: rpcHotKeys, need: right{access.Admin, aboutServer}, local: true,
+		help: "count the requests for each key for some seconds, and tell the keys with the most; ours",
+		in:   []row{secondsRow(5), {"max", "tell so many keys at most (default 10)"}, everyRow, protocolRow, commandRow, databaseRow, prefixRow, peerRow},
+		out: []row{{"NUMBER", "a key: count, the requests for it, at most; over, so many of them may be for other keys; " +
+			"long, 1 if only the beginning of the key is known; db and key, quoted"},
+			{"seen", "how many requests for keys were counted"},
+			{"left", "how many were left out, because others were just being counted"}}},
 	{name: "increment", run: rpcIncrement, need: right{readWrite, aboutKey}, uses: usesDB, tally: tallySet, expect: dberr.LogicInconsistency,
 		help: "add to an integer, kept in 8 bytes",
 		in:   []row{keyRow, numRow, origRow, xtRow},
@@ -141,6 +168,12 @@ var procedures = [...]procedure{
 		in: []row{{"origin", "the other key"}, {"range", "how many edits apart at most (default 1)"},
 			{"utf", "if present: an edit is of a character of UTF-8, not of a byte"}, maxRow},
 		out: []row{rankRow, foundRow}},
+	{name: "monitor", run: rpcMonitor, need: right{access.Admin, aboutServer}, local: true,
+		help: "show the requests of all ports: those since the last call of the connection, or the next ones; ours",
+		in: []row{secondsRow(1), {"max", "show so many requests at most (default and most: 1000)"}, everyRow, protocolRow, commandRow, databaseRow,
+			prefixRow, peerRow, {"failed", "if present: only requests that have failed"}},
+		out: []row{{"NUMBER", "a request: fields NAME=VALUE with blanks between them; db and key are quoted"},
+			{"missed", "how many more there were than could be kept"}}},
 	{name: "play_script", run: rpcPlayScript,
 		need: right{readWrite, aboutServer}, // a script may do what it likes
 		help: "call a function of the server's Lua script",

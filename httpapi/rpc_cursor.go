@@ -119,6 +119,18 @@ func rpcCurGet(c *call) error {
 	return c.outCursor(key, value, xt, err)
 }
 
+// rpcCurCheck tells of a cursor's record what rpcCheck tells of a key's.
+func rpcCurCheck(c *call) error {
+	key, value, xt, err := c.cur.pos.Get(&c.conn.Owed, c.in.Has("step"))
+	if err != nil {
+		return err
+	}
+	c.out.add("key", key)
+	c.out.addInt("vsiz", int64(len(value)))
+	c.out.addXT(xt)
+	return nil
+}
+
 // rpcCurSeize gets a record and removes it. As with rpcSeize the reply always leaves.
 func rpcCurSeize(c *call) error {
 	key, value, xt, err := c.cur.pos.Seize(&c.conn.Owed)

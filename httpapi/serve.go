@@ -185,7 +185,7 @@ func (s *Session) run(p *procedure, name []byte) error {
 // be there, is a normal outcome.
 func (s *Session) measure(status int) {
 	meter := s.conn.Meter
-	if meter == nil {
+	if !meter.Wanted() {
 		return
 	}
 	protocol, command := s.opts.Meters.REST, int(s.req.Method)
@@ -197,7 +197,7 @@ func (s *Session) measure(status int) {
 	}
 	failed := status >= statusBadRequest && status != statusNotFound && status != statusLogical
 	meter.Note(protocol, command, failed)
-	if !meter.Detailed() {
+	if !meter.Detailed() || s.unseen {
 		return
 	}
 	d := metrics.Detail{Protocol: protocol, Command: command, Key: s.key, In: s.req.Size, Out: len(s.conn.Out), Failed: failed}
@@ -206,6 +206,10 @@ func (s *Session) measure(status int) {
 	}
 	if s.db != nil {
 		d.Database = s.db.Name()
+	}
+	if p := s.procedure; s.rpc && p != nil && p.need.about == aboutKeys {
+		d.Bulk = true
+		meter.Keys(d, s.in.keys)
 	}
 	meter.Describe(d)
 }

@@ -116,8 +116,11 @@ func (s *Session) awaitEnd() {
 	}
 }
 
-// Close ends the session and its cursors.
-func (s *Session) Close() { s.closeCursors() }
+// Close ends the session, its cursors and its monitor.
+func (s *Session) Close() {
+	s.closeCursors()
+	s.closeMonitor()
+}
 
 // requestLine returns the line of the request for the log, or "" when nobody reads it.
 func (s *Session) requestLine() string {

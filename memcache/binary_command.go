@@ -243,7 +243,7 @@ func (x *exchange) statRows() {
 
 // measure counts a message of the binary protocol.
 func (x *exchange) measure() {
-	if x.io.Meter == nil {
+	if !x.io.Meter.Wanted() {
 		return
 	}
 	row, _ := x.r.op.operation()

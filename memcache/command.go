@@ -1,6 +1,8 @@
 package memcache
 
 import (
+	"slices"
+
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
@@ -99,7 +101,7 @@ func (c *conn) execute() bool {
 
 // measureText counts the command in words.
 func (c *conn) measureText() {
-	if c.io.Meter == nil {
+	if !c.io.Meter.Wanted() {
 		return
 	}
 	d := metrics.Detail{In: len(c.line), Out: len(c.io.Out)}
@@ -110,7 +112,23 @@ func (c *conn) measureText() {
 	if len(c.words) > 1 {
 		d.Key = c.words[1]
 	}
+	if keys := c.bulk(word); len(keys) > 0 && c.io.Meter.Detailed() {
+		d.Bulk, d.Key = true, keys[0]
+		d.Protocol, d.Command, d.Database = c.s.opts.Requests, c.s.places[word], c.db.Name()
+		c.io.Meter.Keys(d, slices.Values(keys))
+	}
 	c.measure(word, d)
+}
+
+// bulk returns the keys of a command that takes any number of them.
+func (c *conn) bulk(word string) [][]byte {
+	switch word {
+	case "get", "gets":
+		return c.words[1:]
+	case "gat", "gats":
+		return c.words[min(2, len(c.words)):]
+	}
+	return nil
 }
 
 // classic returns the commands of the original's plug-in.

@@ -16,8 +16,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// meters are where the requests of the protocols are measured and counted. Without anybody to look,
-// they are empty.
+// meters are where the requests of the protocols are measured and counted. Where nobody wants the
+// figures the meter is still: it only shows requests to those who ask for them (monitor, hotkeys).
 type meters struct {
 	meter    *metrics.Meter // the services count their requests themselves
 	http     httpapi.Meters
@@ -26,11 +26,9 @@ type meters struct {
 }
 
 func newMeters(c AdminConfig, log logger) (m meters) {
-	if !c.measures() {
-		return m
-	}
-	m.meter = metrics.New(metrics.Options{Slow: c.Slow, Sample: c.Sample, Logger: log.Logger})
+	m.meter = metrics.New(metrics.Options{Slow: c.Slow, Sample: c.Sample, Logger: log.Logger, Still: !c.measures()})
 	m.http, m.bin = httpapi.NewMeters(), binproto.NewMeters()
+	m.http.Meter = m.meter
 	m.http.Sampling, m.bin.Sampling = m.meter.Sampling(), m.meter.Sampling()
 	m.memcache = memcache.NewRequests()
 	return m

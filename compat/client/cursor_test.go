@@ -157,3 +157,28 @@ func TestCursorOfAHashDatabaseGoesForwardOnly(t *testing.T) {
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, client.NotImplemented, failure.Code)
 }
+
+func TestCursorTellsSizes(t *testing.T) {
+	c := client.New(addr, client.Options{})
+	defer c.Close()
+	db := c.DB("tree")
+	require.NoError(t, db.Clear(t.Context()))
+	keys := fill(t, db, 100)
+	require.NoError(t, db.Set(t.Context(), keys[0], []byte("longer"), client.In(time.Hour)))
+	cursor := db.Cursor()
+	require.NoError(t, cursor.Jump(t.Context()))
+	n := 0
+	for s, err := range cursor.Sizes(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, keys[n], s.Key)
+		if n == 0 {
+			require.EqualValues(t, 6, s.Bytes)
+			require.WithinDuration(t, time.Now().Add(time.Hour), s.Expires, time.Minute)
+		} else {
+			require.EqualValues(t, len(fmt.Sprint(n)), s.Bytes)
+			require.True(t, s.Expires.IsZero())
+		}
+		n++
+	}
+	require.Equal(t, len(keys), n)
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gotycoon/client/wire/frame"
+	"gotycoon/internal/histogram"
 )
 
 const (
@@ -76,7 +77,7 @@ type bulkConn struct {
 	out     []byte
 	numbers []uint64 // of the records of a bulk
 	scratch []byte
-	waits   histogram
+	waits   histogram.Histogram
 }
 
 func dialBulk(addr string) (*bulkConn, error) {
@@ -138,7 +139,7 @@ func (c *bulkConn) ask(m frame.Magic) (uint32, error) {
 	if _, err := io.ReadFull(c.in, reply[1:]); err != nil {
 		return 0, err
 	}
-	c.waits.add(time.Since(begin))
+	c.waits.Add(time.Since(begin))
 	n, _, err := frame.DecodeReply(reply[:], m)
 	return n, err
 }
@@ -146,10 +147,10 @@ func (c *bulkConn) ask(m frame.Magic) (uint32, error) {
 // bulkLoad stores count records over several connections, as fast as they are taken, and returns
 // the waits. choose appends the numbers of a bulk's records; first is the number of those before
 // it.
-func bulkLoad(addr string, count int, seq uint64, done *atomic.Int64, choose func(rnd *rand.Rand, into []uint64, first, n int) []uint64) (*histogram, error) {
+func bulkLoad(addr string, count int, seq uint64, done *atomic.Int64, choose func(rnd *rand.Rand, into []uint64, first, n int) []uint64) (*histogram.Histogram, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
-	errs, waits := make([]error, bulkConns), &histogram{}
+	errs, waits := make([]error, bulkConns), &histogram.Histogram{}
 	var mu sync.Mutex
 	for i := range bulkConns {
 		all.Go(func() {
@@ -172,7 +173,7 @@ func bulkLoad(addr string, count int, seq uint64, done *atomic.Int64, choose fun
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			waits.merge(&c.waits)
+			waits.Merge(&c.waits)
 		})
 	}
 	all.Wait()

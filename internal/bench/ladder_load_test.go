@@ -41,7 +41,7 @@ func TestFillStoresEveryRecordOnce(t *testing.T) {
 	var done atomic.Int64
 	waits, err := bulkLoad(s.addr, 1234, fillSeq, &done, eachOnce)
 	require.NoError(t, err)
-	require.Equal(t, uint64(13), waits.total)
+	require.Equal(t, uint64(13), waits.Total())
 	require.Equal(t, int64(1234), done.Load())
 	require.Equal(t, 1234, s.stored)
 	require.Len(t, s.records, 1234)

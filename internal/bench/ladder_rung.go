@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"gotycoon/internal/histogram"
 )
 
 // rung is one size of the ladder.
@@ -48,19 +50,19 @@ func (r *rung) climb() error {
 }
 
 func (r *rung) fill() error {
-	return r.phase("fill", r.size, func(done *atomic.Int64) (*histogram, error) {
+	return r.phase("fill", r.size, func(done *atomic.Int64) (*histogram.Histogram, error) {
 		return bulkLoad(r.server.addr(), r.size, fillSeq, done, eachOnce)
 	})
 }
 
 func (r *rung) update() error {
-	return r.phase("update", r.options.updates, func(done *atomic.Int64) (*histogram, error) {
+	return r.phase("update", r.options.updates, func(done *atomic.Int64) (*histogram.Histogram, error) {
 		return bulkLoad(r.server.addr(), r.options.updates, updateSeq, done, anyOf(r.size))
 	})
 }
 
 func (r *rung) get() error {
-	return r.phase("get", r.options.gets, func(done *atomic.Int64) (*histogram, error) {
+	return r.phase("get", r.options.gets, func(done *atomic.Int64) (*histogram.Histogram, error) {
 		v := &volley{addr: r.server.addr(), protocol: httpGet(ladderKeys(r.size)), conns: 64, count: r.options.gets}
 		result, err := v.run()
 		if err != nil {
@@ -72,7 +74,7 @@ func (r *rung) get() error {
 }
 
 // phase runs a load and prints its row.
-func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) (*histogram, error)) error {
+func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) (*histogram.Histogram, error)) error {
 	cpu, err := r.server.cpu()
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 		"own":        mib(peak.own),
 	}
 	for column, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "p999": 0.999, "longest": 1} {
-		values[column] = waits.quantile(q).Seconds() * 1e3
+		values[column] = waits.Quantile(q).Seconds() * 1e3
 	}
 	if err := r.addDisk(values); err != nil {
 		return err

@@ -123,8 +123,8 @@ func (r *volleyResult) addRun(p *process, v *volley) error {
 		return err
 	}
 	r.cpu += after - before
-	r.waits.merge(&one.waits)
-	r.late.merge(&one.late)
+	r.waits.Merge(&one.waits)
+	r.late.Merge(&one.late)
 	r.count += one.count
 	r.wall += one.wall
 	return nil
@@ -133,16 +133,16 @@ func (r *volleyResult) addRun(p *process, v *volley) error {
 func (b *bench) latencyRow(op, name, load string, r, redis *volleyResult) {
 	cells := []any{op, name, load, r.perSecond(), fmt.Sprintf("%.1f", r.cpu.Seconds()*1e6/float64(r.count))}
 	for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 1} {
-		cells = append(cells, millis(r.waits.quantile(q)))
+		cells = append(cells, millis(r.waits.Quantile(q)))
 	}
 	compared := ""
 	if r != redis {
-		of := func(q float64) ratio { return ratio(float64(r.waits.quantile(q)) / float64(redis.waits.quantile(q))) }
+		of := func(q float64) ratio { return ratio(float64(r.waits.Quantile(q)) / float64(redis.waits.Quantile(q))) }
 		compared = fmt.Sprintf("%v, %v", of(0.99), of(0.999))
 	}
 	late := ""
-	if r.late.total > 0 {
-		late = fmt.Sprintf("%v, %v", millis(r.late.quantile(0.5)), millis(r.late.quantile(0.99)))
+	if r.late.Total() > 0 {
+		late = fmt.Sprintf("%v, %v", millis(r.late.Quantile(0.5)), millis(r.late.Quantile(0.99)))
 	}
 	b.row(append(cells, compared, late)...)
 }

@@ -64,7 +64,7 @@ func (b *bench) sync() error {
 		}
 		for i := range results {
 			r := &results[i]
-			b.row(op.name, clusters[i].name, r.perSecond(), ratio(r.perSecond()/results[0].perSecond()), millis(r.waits.quantile(0.5)), millis(r.waits.quantile(0.99)))
+			b.row(op.name, clusters[i].name, r.perSecond(), ratio(r.perSecond()/results[0].perSecond()), millis(r.waits.Quantile(0.5)), millis(r.waits.Quantile(0.99)))
 		}
 	}
 	return nil

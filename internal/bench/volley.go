@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gotycoon/internal/histogram"
 	"gotycoon/internal/rawio"
 )
 
@@ -54,8 +55,8 @@ type shot struct {
 
 // volleyResult is what a volley has found out.
 type volleyResult struct {
-	waits histogram
-	late  histogram // from a request's intended time to its sending, on connections without debt
+	waits histogram.Histogram
+	late  histogram.Histogram // from a request's intended time to its sending, on connections without debt
 	count int
 	wall  time.Duration
 	cpu   time.Duration // of the server, where the caller has measured it
@@ -208,7 +209,7 @@ func (g *gunner) fire(i int, now time.Duration) (time.Duration, error) {
 	if g.rate == 0 {
 		c.intended = now
 	} else if c.answered <= at {
-		g.result.late.add(now - at)
+		g.result.late.Add(now - at)
 	}
 	g.out = g.protocol.request(g.out[:0], shot{conn: i, number: c.number, random: g.rnd.Uint64()})
 	c.number++
@@ -276,7 +277,7 @@ func (g *gunner) take(i int) error {
 	}
 	now := time.Since(g.begin)
 	c.in, c.waiting, c.answered = c.in[:0], false, now
-	g.result.waits.add(now - c.intended)
+	g.result.waits.Add(now - c.intended)
 	g.result.count++
 	_, err = g.fire(i, now)
 	return err

@@ -40,7 +40,7 @@ func TestCountedVolleyEndsAfterItsCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 10, r.count)
 	require.Equal(t, int64(10), served.Load())
-	require.Equal(t, uint64(10), r.waits.total)
+	require.Equal(t, uint64(10), r.waits.Total())
 	require.Positive(t, r.perSecond())
 }
 
@@ -59,14 +59,8 @@ func TestAStallCountsForEveryRequestThatWasDue(t *testing.T) {
 	r, err := v.run()
 	require.NoError(t, err)
 	require.Equal(t, 200, r.count)
-	long := uint64(0)
-	for i, n := range r.waits.counts {
-		if upperEnd(i) >= stall/2 {
-			long += uint64(n)
-		}
-	}
-	require.GreaterOrEqual(t, long, uint64(100))
-	require.LessOrEqual(t, r.late.total, uint64(200))
+	require.GreaterOrEqual(t, r.waits.Above(stall/2), uint64(100))
+	require.LessOrEqual(t, r.late.Total(), uint64(200))
 }
 
 func TestVolleyReportsWhatGoesWrong(t *testing.T) {

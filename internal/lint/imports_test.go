@@ -74,7 +74,8 @@ var arrows = map[string][]string{
 	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
 
-	"tools/remote":                {"client", "db/filestore", "db/rebuild", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/remote":                {"client", "db/filestore", "db/rebuild", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/show", "ulog"},
+	"tools/load":                  {"client/wire/frame", "internal/histogram"},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/util":                  {"client", "client/wire/tsv", "httpapi/date", "internal/version", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
@@ -112,7 +113,8 @@ var arrows = map[string][]string{
 	"internal/words":       {},
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
-	"internal/bench":       {"client/wire/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"client/wire/frame", "internal/histogram", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},
 	"compat/client":        {},

@@ -18,6 +18,10 @@ type Options struct {
 	Slow   time.Duration // operations that take longer are logged and remembered; 0: none
 	Sample int           // every so many requests one is logged at info level; 0: none
 	Logger *slog.Logger  // nil: silent
+
+	// Still says that nobody wants to know how many requests there are and how long they take: the
+	// clock is not looked at for them. The meter is there for those who watch, see watch.go.
+	Still bool
 }
 
 // Meter is the part that all recorders of a server share.
@@ -26,6 +30,8 @@ type Meter struct {
 	start    time.Time
 	numbers  atomic.Uint32 // connections so far
 	requests atomic.Uint64 // requests so far; counted only with Options.Sample
+
+	watches atomic.Pointer[[]watch] // who looks at the requests; nil: nobody. Replaced under mu
 
 	mu   sync.Mutex  // protects the fields below
 	slow []Operation // the latest; a ring once it has keepSlow elements

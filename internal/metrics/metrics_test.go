@@ -209,6 +209,20 @@ func BenchmarkRequest(b *testing.B) {
 	})
 }
 
+// BenchmarkStill is the same when nobody measures, and nobody watches.
+func BenchmarkStill(b *testing.B) {
+	m, p := New(Options{Still: true}), NewProtocol("p", "get")
+	r := m.NewRecorder("")
+	for b.Loop() {
+		r.Idle()
+		r.Arrived()
+		if r.Wanted() {
+			r.Note(p, 0, false)
+		}
+		r.Done()
+	}
+}
+
 // BenchmarkOff is the same when nobody measures.
 func BenchmarkOff(b *testing.B) {
 	p := NewProtocol("p", "get")

@@ -14,16 +14,21 @@
 //	arrived        rest of a request     executed   logged   reply read by client
 //	|-- counts --|  does not count  |----- counts --------|   does not count   |
 //
-// A nil Recorder measures nothing and does not read the clock.
+// A nil Recorder measures nothing and does not read the clock. Nor does the Recorder of a meter
+// that is still, but it shows its requests to those who watch (watch.go).
 package metrics
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // Recorder measures the requests of one connection. It belongs to the connection's goroutine. The
 // methods of a nil Recorder do nothing.
 type Recorder struct {
 	meter *Meter
 	shard uint32
+	still bool  // it measures nothing: Options.Still
 	began int64 // when the batch of requests arrived; 0: nothing has arrived
 	left  int64 // when the wait for the rest of a request began; 0: no such wait
 	peer  string
@@ -47,7 +52,7 @@ func (m *Meter) NewRecorder(peer string) *Recorder {
 	if m == nil {
 		return nil
 	}
-	r := &Recorder{meter: m, shard: m.numbers.Add(1) % shards, peer: peer}
+	r := &Recorder{meter: m, shard: m.numbers.Add(1) % shards, still: m.opts.Still, peer: peer}
 	if m.opts.Slow > 0 || m.opts.Sample > 0 {
 		r.details = new(details)
 	}
@@ -70,7 +75,7 @@ func (r *Recorder) Leave() {
 
 // Arrived is called when bytes have arrived.
 func (r *Recorder) Arrived() {
-	if r != nil && (r.began == 0 || r.left != 0) {
+	if r != nil && !r.still && (r.began == 0 || r.left != 0) {
 		r.arrived()
 	}
 }
@@ -93,7 +98,7 @@ func (r *Recorder) arrived() {
 
 // Restart is called when a request has waited because it asked to. Its time begins again now.
 func (r *Recorder) Restart() {
-	if r != nil {
+	if r != nil && !r.still {
 		r.began = 0
 		r.arrived()
 	}
@@ -101,7 +106,7 @@ func (r *Recorder) Restart() {
 
 // Note counts a request that has been answered. Done gives it a time, together with its batch.
 func (r *Recorder) Note(p *Protocol, command int, failed bool) {
-	if r == nil || p == nil {
+	if r == nil || p == nil || r.still {
 		return
 	}
 	fails := uint64(0)
@@ -124,7 +129,7 @@ func (r *Recorder) Note(p *Protocol, command int, failed bool) {
 
 // Long counts a request that keeps its connection for as long as the client likes. It gets no time.
 func (r *Recorder) Long(p *Protocol, command int) {
-	if r != nil && p != nil {
+	if r != nil && p != nil && !r.still {
 		p.cells[r.shard][command].long.Add(1)
 	}
 }
@@ -173,16 +178,30 @@ type Detail struct {
 	Command  int
 	Database string
 	Key      []byte
+	Bulk     bool // there may be further keys, which Keys has shown
 	In, Out  int
 	Failed   bool
 }
 
+// Wanted reports whether anybody wants to know of requests. Otherwise Note and Describe do nothing.
+func (r *Recorder) Wanted() bool {
+	return r != nil && (!r.still || r.meter.watches.Load() != nil)
+}
+
 // Detailed reports whether Describe is to be called for each request.
-func (r *Recorder) Detailed() bool { return r != nil && r.details != nil }
+func (r *Recorder) Detailed() bool {
+	return r != nil && (r.details != nil || r.meter.watches.Load() != nil)
+}
 
 // Describe describes a request. It is called after Note.
 func (r *Recorder) Describe(d Detail) {
-	if !r.Detailed() || d.Protocol == nil {
+	if r == nil || d.Protocol == nil {
+		return
+	}
+	if watches := r.meter.watches.Load(); watches != nil {
+		r.show(*watches, d)
+	}
+	if r.details == nil {
 		return
 	}
 	now := r.meter.now()
@@ -196,6 +215,26 @@ func (r *Recorder) Describe(d Detail) {
 	if at := r.details; r.meter.opts.Slow > 0 && (!at.known || service > at.service) {
 		at.known, at.service, at.op, at.length = true, service, d.operation(r.peer), len(d.Key)
 		copy(at.key[:], d.Key)
+	}
+}
+
+// show shows a request to those who watch. It is apart from Describe, because d goes to the heap
+// here.
+func (r *Recorder) show(watches []watch, d Detail) {
+	for _, w := range watches {
+		w.see(&d, r.peer)
+	}
+}
+
+// Keys shows the keys of a bulk, or of a part of it, to those who count keys.
+func (r *Recorder) Keys(d Detail, keys iter.Seq[[]byte]) {
+	if r == nil || d.Protocol == nil {
+		return
+	}
+	if watches := r.meter.watches.Load(); watches != nil {
+		for _, w := range *watches {
+			w.count(&d, r.peer, keys)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func requestOf(h frame.Header) command {
 
 // measure counts a request that has been answered.
 func (c *conn) measure(h frame.Header, body []byte) {
-	if c.Meter == nil {
+	if !c.Meter.Wanted() {
 		return
 	}
 	requests, place := c.server.Requests(), requestOf(h)

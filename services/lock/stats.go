@@ -82,7 +82,7 @@ func (s *Server) Figures() metrics.Source {
 // measure counts a command that has been answered. The time of a command is the time of its answer,
 // without the time that a request waits for a lock.
 func (c *conn) measure(cmd *command, length int) {
-	if c.in.Meter == nil {
+	if !c.in.Meter.Wanted() {
 		return
 	}
 	requests, place, failed := c.server.Requests(), int(cmd.verb), cmd.verb == verbUnknown

@@ -49,6 +49,7 @@ type call struct {
 
 	args   []string
 	client *client.Client
+	outer  *call // the shell in which this call runs; nil: none
 }
 
 const outBuffer = 64 << 10
@@ -62,6 +63,20 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	c.defineCredentials(name)
 	c.tls = c.flags.TLS()
 	return c
+}
+
+// join makes the call one of a shell: it talks to the shell's server, as the shell does.
+func (c *call) join(outer *call) {
+	c.outer = outer
+	c.host, *c.port, *c.timeout = outer.host, *outer.port, *outer.timeout
+}
+
+// stays reports whether the call talks to the server of the shell in which it runs, in the way of
+// the shell: its own options are not about that. Otherwise it has nothing from the shell, so that a
+// password for one server is not shown to another one.
+func (c *call) stays() bool {
+	elsewhere := []string{"host", "port", "user", "password-file", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-name"}
+	return c.outer != nil && !slices.ContainsFunc(elsewhere, c.flags.Changed)
 }
 
 // withoutCredentials are the sub-commands without options for credentials, because their protocols
@@ -138,7 +153,7 @@ func (c *call) parse(least, most int) error {
 	case *c.port < 1:
 		return usageError("-port: must be at least 1")
 	}
-	if err := c.who.Read(); err != nil {
+	if err := c.readCredentials(); err != nil {
 		return err
 	}
 	for _, arg := range args {
@@ -148,6 +163,15 @@ func (c *call) parse(least, most int) error {
 		c.args = append(c.args, arg)
 	}
 	return nil
+}
+
+// readCredentials completes the credentials, or takes those of the shell, and its TLS.
+func (c *call) readCredentials() error {
+	if c.stays() {
+		c.who, c.tls = c.outer.who, c.outer.tls
+		return nil
+	}
+	return c.who.Read()
 }
 
 // now as a time stamp is the present moment. "-" means the same.
@@ -172,7 +196,11 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.client = client.New(addr, options)
+	if c.stays() && !c.flags.Changed("tout") {
+		c.client = c.outer.client
+	} else {
+		c.client = client.New(addr, options)
+	}
 	if err := c.client.Connect(ctx); err != nil {
 		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, whyTLS(options, err))
 	}
@@ -225,6 +253,11 @@ func (c *call) failed(name string, err error) error {
 // peer names the server in error lines. Without -host the name is empty.
 func (c *call) peer() string { return fmt.Sprintf("%s:%d", c.host, *c.port) }
 
+// peerName names the server for people.
+func (c *call) peerName() string {
+	return net.JoinHostPort(cmp.Or(c.host, "localhost"), strconv.FormatInt(*c.port, 10))
+}
+
 // hasNumber reports whether the binary protocol can name the database: it knows numbers only.
 func (c *call) hasNumber() bool {
 	_, err := strconv.ParseUint(c.db, 10, 16)
@@ -239,6 +272,21 @@ func (c *call) number() uint16 {
 		return 0
 	}
 	return uint16(n)
+}
+
+// Options returns the options of the run.
+func (c *call) Options() *cli.Flags { return c.flags }
+
+// End prints the buffered output and closes the connection. It returns err, or else the error of
+// the output.
+func (c *call) End(err error) error {
+	if flushErr := c.out.Flush(); err == nil {
+		err = flushErr
+	}
+	if c.client != nil && (c.outer == nil || c.client != c.outer.client) {
+		_ = c.client.Close() // everything has been answered
+	}
+	return err
 }
 
 // pause waits, and returns an error when ctx ends first.

@@ -18,6 +18,7 @@ func commands() []cli.Command[*call] {
 	return []cli.Command[*call]{
 		command("report", "", "print what the server tells about itself", report),
 		command("top", "", "show what the server is doing, again and again", top),
+		command("stats", "[name ...]", "print the server's figures whose names begin so, or with -watch how they change", stats),
 		command("script", "procedure [key value ...]", "call a script procedure", script),
 		command("tunerepl", "[master]", "follow another master, or none", tuneReplication),
 		command("cluster", "status | switchover HOST:PORT | add HOST:PORT | remove HOST:PORT | require NUMBER", "show the members of the cluster, or change them", clusterOf),
@@ -29,6 +30,8 @@ func commands() []cli.Command[*call] {
 		command("set", "key value", "store a record", set),
 		command("remove", "key", "remove a record", remove),
 		command("get", "key", "print a value", get),
+		command("ttl", "key", "print how many seconds a record has left, or never", ttl),
+		command("touch", "key [seconds]", "let a record expire after so many seconds, or never; its value stays", touch),
 		command("list", "[key]", "print records, from the beginning or a key on", list),
 		command("import", "[file]", "store records from lines KEY<tab>VALUE; lines KEY remove", importRecords),
 		command("vacuum", "", "remove expired records", vacuum),
@@ -43,6 +46,10 @@ func commands() []cli.Command[*call] {
 		command("getbulk", "[key ...]", "print records together", getBulk),
 		command("match", "[prefix ...]", "print keys that begin alike", matchPrefix),
 		command("regex", "[expression ...]", "print keys that match a regular expression", matchRegex),
+		command("bigkeys", "[prefix]", "print the largest records of a database", bigKeys),
+		command("monitor", "", "print the requests of the server while they are served", monitor),
+		command("hotkeys", "", "count requests for some seconds, and print the keys with the most", hotKeys),
+		command("bench", "", "put load on a server that has no records, or on two in turns, and print how long requests take", bench),
 		command("seq", "[number]", "print sequence numbers, or explain one (-port of -sequence-port)", seq),
 		command("quota", "call [number]", "query, apply, cancel, increase, decrease or empty a quota (-port of -quota-port)", quota),
 		command("lock", "[key [-- command ...]]", "run a command under a lock; -status, -list or -cancel locks (-port of -lock-port)", lock),
@@ -54,7 +61,15 @@ func commands() []cli.Command[*call] {
 // code: 0, 1 after any failure, or the exit code of the command that lock or counter acquire has
 // run.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := cli.Program[*call]{
+	p := ktremotemgr()
+	p.Commands = append(p.Commands, cli.NewCommand("shell", "", "run commands that are typed, or that the standard input has, over one connection",
+		func(ctx context.Context, c *call) error { return runShell(ctx, c, ktremotemgr()) }))
+	return p.Main(ctx, args, stdin, stdout, stderr)
+}
+
+// ktremotemgr is the program without its shell.
+func ktremotemgr() cli.Program[*call] {
+	return cli.Program[*call]{
 		Name:     program,
 		About:    "a client of a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
@@ -62,20 +77,4 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		Exit:     "0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
 		See:      []string{"ktserver", "kttimedmgr", "ktutilmgr"},
 	}
-	return p.Main(ctx, args, stdin, stdout, stderr)
-}
-
-// Options returns the options of the run.
-func (c *call) Options() *cli.Flags { return c.flags }
-
-// End prints the buffered output and closes the connection. It returns err, or else the error of
-// the output.
-func (c *call) End(err error) error {
-	if flushErr := c.out.Flush(); err == nil {
-		err = flushErr
-	}
-	if c.client != nil {
-		_ = c.client.Close() // everything has been answered
-	}
-	return err
 }

@@ -11,13 +11,13 @@ import (
 // top shows the activity of a server again and again: as a screen on a terminal, otherwise as a
 // line.
 func top(ctx context.Context, c *call) error {
-	every := c.withJSON().flags.Seconds("iv", time.Second, "look every so many seconds (default 1)")
+	every := c.withJSON().withInterval()
 	times := c.flags.Integer("n", 0, "look so many times and end (default: until q is pressed)")
 	if err := c.parse(0, 0); err != nil {
 		return err
 	}
-	if *every < minInterval {
-		return usageError(fmt.Sprintf("-iv: must be at least %v", minInterval.Seconds()))
+	if err := checkInterval(*every); err != nil {
+		return err
 	}
 	if _, err := c.open(ctx); err != nil {
 		return err
@@ -25,6 +25,19 @@ func top(ctx context.Context, c *call) error {
 	view, end := c.topView()
 	defer end()
 	return c.watch(ctx, *every, *times, view)
+}
+
+// withInterval adds the option for the time between two samples.
+func (c *call) withInterval() *time.Duration {
+	return c.flags.Seconds("iv", time.Second, "look every so many seconds (default 1)")
+}
+
+// checkInterval refuses intervals that would put load on the server.
+func checkInterval(every time.Duration) error {
+	if every < minInterval {
+		return usageError(fmt.Sprintf("-iv: must be at least %v", minInterval.Seconds()))
+	}
+	return nil
 }
 
 // topView shows samples.

@@ -88,3 +88,22 @@ func TestTopOptions(t *testing.T) {
 	var wrong usageError
 	require.True(t, errors.As(top(t.Context(), c), &wrong))
 }
+
+func TestStatsBetweenSamples(t *testing.T) {
+	before, now := twoSamples()
+	var out bytes.Buffer
+	v := &statsView{lineView: lineView{call: newCall("stats", nil, strings.NewReader(""), &out, io.Discard)}}
+	require.NoError(t, v.show(before, now))
+	require.NoError(t, v.out.Flush())
+	lines := strings.Split(out.String(), "\n")
+	require.Equal(t, strings.Fields("08:00:02 value per second"), strings.Fields(lines[0]))
+	require.Equal(t, strings.Fields("cnt_get_misses 7 +3.5"), strings.Fields(lines[1]))
+	require.Equal(t, strings.Fields("cnt_set 300 +100.0"), strings.Fields(lines[2]))
+	require.NotContains(t, out.String(), "cnt_get ", "it has not changed")
+
+	out.Reset()
+	v.json, v.args = true, []string{"cnt_set", "db_0_c"}
+	require.NoError(t, v.show(before, now))
+	require.NoError(t, v.out.Flush())
+	require.Equal(t, `{"cnt_set":{"per_second":100,"value":300},"db_0_count":{"per_second":6,"value":12},"time":1800000002}`+"\n", out.String())
+}

@@ -124,14 +124,6 @@ func (s *screen) lines(before, now *sample) []string {
 	return lines
 }
 
-func (s *screen) peerName() string {
-	host := s.host
-	if host == "" {
-		host = "localhost"
-	}
-	return fmt.Sprintf("%s:%d", host, *s.port)
-}
-
 // chart adds a value to the chart of a name and draws the chart. The newest value is at the right,
 // and the highest value has the full height.
 func (s *screen) chart(name string, value float64) string {

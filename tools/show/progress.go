@@ -22,6 +22,7 @@ type Progress interface {
 type ProgressOptions struct {
 	Items  string // what is counted, for people: "records"
 	Size   int64  // bytes of all items, for the bar; -1: not known
+	Number int64  // of all items: the bar counts items, not bytes; 0: not known
 	Every  int    // items per dot; 0 means 1
 	Ending string // printed at the end of the dots; empty: their number, unless it was just printed
 }
@@ -81,20 +82,29 @@ type bar struct {
 	bar   *progressbar.ProgressBar
 	begin time.Time
 	what  string
+	count bool // items are counted, not bytes
 	items int
 }
 
 func newBar(out io.Writer, o ProgressOptions) *bar {
-	return &bar{out: out, begin: time.Now(), what: o.Items, bar: progressbar.NewOptions64(o.Size,
+	count, most := o.Number > 0, o.Size
+	if count {
+		most = o.Number
+	}
+	return &bar{out: out, begin: time.Now(), what: o.Items, count: count, bar: progressbar.NewOptions64(most,
 		progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
+		progressbar.OptionShowBytes(!count), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
 
 // Done moves the bar. An error of drawing it is dropped: it must not end the command.
 func (b *bar) Done(items, bytes int) {
 	b.items += items
 	b.bar.Describe(b.text())
-	_ = b.bar.Add(bytes)
+	step := bytes
+	if b.count {
+		step = items
+	}
+	_ = b.bar.Add(step)
 }
 
 func (b *bar) text() string {

@@ -170,7 +170,7 @@ func (p *Port) Failed(dst []byte, err error) ([]byte, Status) {
 
 // measure counts a request that has been answered.
 func (p *Port) measure(c *netio.Conn, r *request, status Status) {
-	if c.Meter == nil {
+	if !c.Meter.Wanted() {
 		return
 	}
 	path, query := r.call()

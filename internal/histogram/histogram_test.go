@@ -1,4 +1,4 @@
-package main
+package histogram
 
 import (
 	"math"
@@ -27,33 +27,33 @@ func TestEveryDurationIsInItsBucket(t *testing.T) {
 
 func TestQuantilesAreWithinTheirError(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var h histogram
+	var h Histogram
 	all := make([]time.Duration, 100_000)
 	for i := range all {
 		all[i] = time.Duration(math.Exp(rnd.NormFloat64()*2 + 12)) // a long tail around 160 µs
-		h.add(all[i])
+		h.Add(all[i])
 	}
 	slices.Sort(all)
 	for _, q := range []float64{0, 0.5, 0.9, 0.99, 0.999, 0.9999, 1} {
 		exact := all[max(0, int(math.Ceil(q*float64(len(all))))-1)]
-		require.GreaterOrEqual(t, h.quantile(q), exact)
-		require.LessOrEqual(t, float64(h.quantile(q)), float64(exact)*(1+1.0/subBuckets), "q = %v", q)
+		require.GreaterOrEqual(t, h.Quantile(q), exact)
+		require.LessOrEqual(t, float64(h.Quantile(q)), float64(exact)*(1+1.0/subBuckets), "q = %v", q)
 	}
-	require.Equal(t, all[len(all)-1], h.quantile(1))
+	require.Equal(t, all[len(all)-1], h.Quantile(1))
 }
 
 func TestMergedHistogramsCountAll(t *testing.T) {
-	var a, b, both histogram
+	var a, b, both Histogram
 	for i := range 1000 {
 		d := time.Duration(i * i)
-		both.add(d)
+		both.Add(d)
 		if i%3 == 0 {
-			a.add(d)
+			a.Add(d)
 		} else {
-			b.add(d)
+			b.Add(d)
 		}
 	}
-	a.merge(&b)
+	a.Merge(&b)
 	require.Equal(t, both, a)
-	require.Equal(t, time.Duration(0), new(histogram).quantile(0.99))
+	require.Equal(t, time.Duration(0), new(Histogram).Quantile(0.99))
 }

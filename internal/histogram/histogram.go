@@ -1,4 +1,5 @@
-package main
+// Package histogram counts durations so finely that the quantiles of waits can be trusted.
+package histogram
 
 import (
 	"math"
@@ -13,17 +14,17 @@ import (
 //	bucket    0 … 127    128 … 255   256 … 383   384 … 511
 //	width     1          1           2           4
 //
-// internal/metrics.Histogram has three buckets for a factor of ten: enough for a dashboard, but a
-// p99 of it may be off by a factor of two.
+// Histogram of internal/metrics has three buckets for a factor of ten: enough for a dashboard, but
+// a p99 of it may be off by a factor of two.
 const (
 	subBits    = 7
 	subBuckets = 1 << subBits
 	buckets    = (64 - subBits) * subBuckets
 )
 
-// histogram counts durations. It is for one goroutine.
-type histogram struct {
-	counts  [buckets]uint32
+// Histogram counts durations. It is for one goroutine.
+type Histogram struct {
+	counts  [buckets]uint64
 	total   uint64
 	longest time.Duration
 }
@@ -41,14 +42,15 @@ func upperEnd(bucket int) time.Duration {
 	return time.Duration((uint64(bucket-shift*subBuckets)+1)<<shift - 1)
 }
 
-func (h *histogram) add(d time.Duration) {
+// Add counts a duration.
+func (h *Histogram) Add(d time.Duration) {
 	h.counts[bucketOf(d)]++
 	h.total++
 	h.longest = max(h.longest, d)
 }
 
-// merge adds what another histogram has counted.
-func (h *histogram) merge(other *histogram) {
+// Merge adds what another histogram has counted.
+func (h *Histogram) Merge(other *Histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
 	}
@@ -56,15 +58,26 @@ func (h *histogram) merge(other *histogram) {
 	h.longest = max(h.longest, other.longest)
 }
 
-// quantile returns the duration that the share q of all durations does not exceed; q = 1 is the
+// Quantile returns the duration that the share q of all durations does not exceed; q = 1 is the
 // longest one, exactly. An empty histogram has 0.
-func (h *histogram) quantile(q float64) time.Duration {
+func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := uint64(math.Ceil(q * float64(h.total)))
 	seen := uint64(0)
 	for i, n := range h.counts {
-		if seen += uint64(n); n > 0 && seen >= rank {
+		if seen += n; n > 0 && seen >= rank {
 			return min(upperEnd(i), h.longest)
 		}
 	}
 	return h.longest
+}
+
+// Total returns how many durations were counted.
+func (h *Histogram) Total() uint64 { return h.total }
+
+// Above returns how many durations are longer than d, to the width of a bucket.
+func (h *Histogram) Above(d time.Duration) (n uint64) {
+	for i := bucketOf(d) + 1; i < buckets; i++ {
+		n += h.counts[i]
+	}
+	return n
 }
