@@ -11,16 +11,18 @@
 //
 // Beside the way:
 //
-//	procedures.go   the table of procedures: a row has everything there is to say about one
+//	procedures.go   the table of procedures: a row has everything there is to say about one, see
+//	                procedure.go
 //	access.go       whether the client may do what the request asks
 //	rest.go         the verbs GET, HEAD, PUT and DELETE
 //	output.go       the rows that a procedure answers
+//	json.go         who gets JSON (package jsonrows) in place of the tables of package tsv
 //	errors.go       failures and their statuses
 //	session.go      a session, and what few of its requests need
 //	options.go      what the server hands over
 //
-// No file needs another one in a ring. From the bottom up: options and output; call; errors and
-// reply; the procedures; their table, and access; session, rest, serve; handler, which hands the
+// No file needs another one in a ring. From the bottom up: options, procedure and output; call;
+// errors, json and reply; the procedures; their table, and access; session, rest, serve; handler, which hands the
 // table down.
 //
 // Names, keys and values are slices of the connection's buffer, decoded in place: a request for a

@@ -71,7 +71,7 @@ Input of all procedures, where the procedure is about a database or a cursor:
 func pageOfProcedures() string {
 	var b strings.Builder
 	b.WriteString(pageOpening)
-	writeRows(&b, "input", commonRows())
+	writeRows(&b, "input", commonRows)
 	for _, p := range procedures {
 		fmt.Fprintf(&b, "\n## %s\n\n%s%s. %s", p.name, strings.ToUpper(p.help[:1]), p.help[1:], rightOf(p.need))
 		switch p.uses {
@@ -114,18 +114,4 @@ func rightOf(need right) string {
 		return "Needs no right."
 	}
 	return fmt.Sprintf("Needs `%s`%s.", need.rights, of[need.about])
-}
-
-// commonRows are the rows that every procedure takes, for the page.
-func commonRows() []row {
-	return []row{
-		{"DB", "the database, by number or name (default 0)"},
-		{"CUR", "the cursor, a number of the client's choice; cursors belong to the connection"},
-		{"WAIT", "wait for the signal of this name before anything else"},
-		{"WAITTIME", "for so many seconds at most (default 30)"},
-		{"SIGNAL", "send the signal of this name afterwards; SIGNALED says how many were waiting"},
-		{"SIGNALBROAD", "if present: to all who wait, not only to the one who waits the longest"},
-		{"REPLICAS", "answer when so many followers have what the answer tells"},
-		{"POSITION", "?: give the position of the newest update with the answer, in a row of this name; or a position, perhaps with seconds behind it: wait until it is here, 5 seconds by default, else status 503"},
-	}
 }

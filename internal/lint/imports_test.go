@@ -24,9 +24,10 @@ var arrows = map[string][]string{
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/status":   {},
 
-	"httpapi":                {"access", "binproto/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi":                {"access", "binproto/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/jsonrows", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
+	"httpapi/jsonrows":       {"httpapi/tsv"},
 	"httpapi/tsv":            {},
 	"binproto":               {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
 	"binproto/frame":         {},
