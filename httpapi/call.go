@@ -31,6 +31,8 @@ type call struct {
 	bulk    bulk              // room for a bulk procedure
 	cursors map[int64]*cursor // by the client's number; nil until the first one
 
+	watch *watching // the stream that the call has begun; nil: the reply is output
+
 	db     *db.DB  // nil: there is no such database
 	cur    *cursor // nil: there is no such cursor
 	curID  int64
@@ -54,6 +56,7 @@ type cursor struct {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
+	c.endWatch()
 	c.req.Recycle()
 	c.in.Reset(keepRows)
 	c.out.lack = nil

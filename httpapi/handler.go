@@ -19,6 +19,7 @@
 //	json.go         who gets JSON (package jsonrows) in place of the tables of package tsv
 //	errors.go       failures and their statuses
 //	session.go      a session, and what few of its requests need
+//	watch.go        the stream of a watch, which rpc_watch.go has begun (watching.go)
 //	options.go      what the server hands over
 //
 // No file needs another one in a ring. From the bottom up: options, procedure and output; call;

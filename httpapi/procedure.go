@@ -38,6 +38,7 @@ const (
 	aboutKey                   // the parameter key
 	aboutKeys                  // the keys of a bulk procedure
 	aboutPrefix                // the parameter prefix
+	aboutPart                  // the keys with the parameter prefix; without it the whole database
 	aboutDatabase              // the whole database
 	aboutFile                  // the same; with a command the whole server, and Admin
 	aboutCursor                // the whole database of the cursor

@@ -107,6 +107,7 @@ func writeRows(b *strings.Builder, title string, rows []row) {
 func rightOf(need right) string {
 	of := map[about]string{
 		aboutKey: " of the key", aboutKeys: " of all keys", aboutPrefix: " of the keys with the prefix",
+		aboutPart:     " of the keys with the prefix, without one of the whole database",
 		aboutDatabase: " of the whole database", aboutFile: " of the whole database, with a command `admin` of the server",
 		aboutCursor: " of the whole database", aboutServer: " of the whole server",
 	}

@@ -31,6 +31,8 @@ func statusLine(status int) string {
 		return "403 Forbidden"
 	case statusNotFound:
 		return "404 Not Found"
+	case statusGone:
+		return "410 Gone"
 	case statusTooLarge:
 		return "413 Request Entity Too Large"
 	case statusLogical:

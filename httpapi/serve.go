@@ -120,6 +120,9 @@ func (s *Session) serveRPC() (status int) {
 	if lack := s.lack(); lack != nil {
 		return s.reply.noMemory(lack)
 	}
+	if s.watch != nil && err == nil {
+		return s.serveWatch()
+	}
 	status = statusOK
 	if err != nil {
 		status = statusOf(p, err)

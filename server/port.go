@@ -105,6 +105,7 @@ func (p *dataPort) start() error {
 
 // door makes the handlers of the protocols.
 func (p *dataPort) door() *door {
+	source := p.Replicas.source(p.feeding())
 	return &door{
 		http: httpapi.NewHandler(httpapi.Options{
 			Catalog:  p.Catalog.View,
@@ -115,6 +116,7 @@ func (p *dataPort) door() *door {
 			Forward:  p.Forward,
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
+			Watches:  forWatchers(source),
 			Cluster:  p.Cluster.clients(),
 			NoData:   p.Cluster.noData(),
 			Meters:   p.Meters.http,
@@ -129,7 +131,7 @@ func (p *dataPort) door() *door {
 			Services: p.Catalog.Services(),
 			Counts:   p.Counts,
 			Scripts:  p.Scripts.binary(),
-			Source:   p.Replicas.source(p.feeding()),
+			Source:   forFollowers(source),
 			NoData:   p.Cluster.noData(),
 			Forward:  p.Forward,
 			Meters:   p.Meters.bin,
@@ -154,7 +156,7 @@ func (p *dataPort) feeding() replication.SourceOptions {
 	}
 	if p.Cluster != nil {
 		o.Members, o.Term, o.Made, o.Lineage = true, p.Cluster.Term, p.Cluster.Made, p.Following.follower.Lineage
-		o.Follows, o.Lost = p.Cluster.Follows, p.Cluster.Lost
+		o.Follows, o.Lost, o.Position = p.Cluster.Follows, p.Cluster.Lost, p.Following.follower.Position
 	}
 	return o
 }
