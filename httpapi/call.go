@@ -31,7 +31,8 @@ type call struct {
 	bulk    bulk              // room for a bulk procedure
 	cursors map[int64]*cursor // by the client's number; nil until the first one
 
-	watch *watching // the stream that the call has begun; nil: the reply is output
+	document document  // what is answered in place of the output; the zero value: nothing
+	watch    *watching // the stream that the call has begun; nil: the reply is output
 
 	db     *db.DB  // nil: there is no such database
 	cur    *cursor // nil: there is no such cursor
@@ -39,6 +40,9 @@ type call struct {
 	curNew bool // the cursor was made for this call
 	mute   bool // the call sends no signal, whatever it asks for
 }
+
+// document is a reply that is no table.
+type document struct{ kind, text string }
 
 // bulk is room for the records of a bulk procedure.
 type bulk struct {
@@ -57,6 +61,7 @@ type cursor struct {
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
 	c.endWatch()
+	c.document = document{}
 	c.req.Recycle()
 	c.in.Reset(keepRows)
 	c.out.lack = nil

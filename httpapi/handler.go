@@ -13,6 +13,7 @@
 //
 //	procedures.go   the table of procedures: a row has everything there is to say about one, see
 //	                procedure.go
+//	reference.go    the same for people and programs; openapi.go, welcome.go
 //	access.go       whether the client may do what the request asks
 //	rest.go         the verbs GET, HEAD, PUT and DELETE
 //	output.go       the rows that a procedure answers

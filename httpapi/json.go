@@ -44,6 +44,13 @@ func wantsJSON(r *message.Request) bool {
 	return names(accept, jsonrows.TypeJSON) || names(accept, typeEvents) || names(accept, typeLines)
 }
 
+// wantsText reports whether a request for the reference is to be answered with a text. A browser
+// would offer to save a table.
+func wantsText(r *message.Request) bool {
+	accept := r.Accept()
+	return names(accept, typeHTML) || names(accept, plainText) && !names(accept, typeAny) && !names(accept, tsv.TypeTSV)
+}
+
 // names reports whether an Accept header names a media type.
 func names(accept []byte, mediaType string) bool {
 	for len(accept) > 0 {
@@ -74,7 +81,7 @@ func (p *procedure) form() jsonrows.Form {
 	}
 	if r, ok := records(p.out); ok {
 		f.List = jsonrows.Records
-		if r.kind.of() == asPlace {
+		if r.kind.of() == asKeys {
 			f.List = jsonrows.Ranked
 		}
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	// Report adds the rows of report that this package does not know; may be nil.
 	Report func(rows map[string]string)
 
+	Console string // address of the admin listener, for GET /; empty: there is none
+
 	MaxWatches int    // calls of watch at a time; default 1000
 	MaxBehind  uint64 // how many updates a watch that had all of them may lag behind; default a million
 

@@ -16,6 +16,7 @@ type procedure struct {
 	uses   uses
 	tally  tally
 	expect dberr.Code // the error that is a normal outcome and answered with 450; dberr.Success: none is
+	gone   string     // what is no longer there when it answers 410
 	off    string     // what the server lacks when it answers 501; empty: it has what it takes
 	help   string
 	in     []row
@@ -85,7 +86,7 @@ const (
 	asInt         // an integer
 	asNumber      // a number, perhaps with a fraction
 	asStamp       // a time stamp: digits, as text, for they are too many for numbers of JavaScript
-	asPlace       // a place in a result, from 0 on
+	asKeys        // of records: keys alone; in an output their values are their places, from 0 on
 
 	must kind = 1 << 7 // without the row the procedure answers 400; always there in an output
 )

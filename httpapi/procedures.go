@@ -21,7 +21,7 @@ var (
 	atomicRow = row{"atomic", asFlag, "if present: all records at once, or none"}
 	stepRow   = row{"step", asFlag, "if present: move to the next record afterwards"}
 	maxRow    = row{"max", asInt, "list at most so many keys; below 0: all (default)"}
-	rankRow   = row{"_KEY", asPlace, "place of a key in the result, from 0 on"}
+	rankRow   = row{"_KEY", asKeys, "place of a key in the result, from 0 on"}
 	foundRow  = row{"num", must | asInt, "how many keys were found"}
 	numRow    = row{"num", must | asInt, "the number to add"}
 	sumRow    = row{"num", must | asInt, "the sum"}
@@ -119,7 +119,7 @@ var procedures = [...]procedure{
 		out:  []row{valueRow, expiryRow}},
 	{name: "get_bulk", run: rpcGetBulk, need: right{read, aboutKeys}, uses: usesDB,
 		help: "get many records",
-		in:   []row{{"_KEY", asBytes, "a key; the value does not count"}, atomicRow},
+		in:   []row{{"_KEY", asKeys, "a key; the value does not count"}, atomicRow},
 		out:  []row{{"_KEY", asBytes, "the value of a record that exists"}, {"num", must | asInt, "how many exist"}}},
 	{name: "help", run: rpcHelp, need: right{0, aboutNothing},
 		help: "explain the procedures; ours",
@@ -157,7 +157,7 @@ var procedures = [...]procedure{
 		in:   []row{keyRow}},
 	{name: "remove_bulk", run: rpcRemoveBulk, need: right{write, aboutKeys}, uses: usesDB,
 		help: "remove many records",
-		in:   []row{{"_KEY", asBytes, "a key; the value does not count"}, atomicRow},
+		in:   []row{{"_KEY", asKeys, "a key; the value does not count"}, atomicRow},
 		out:  []row{{"num", must | asInt, "how many were removed"}}},
 	{name: "replace", run: rpcReplace, need: right{write, aboutKey}, uses: usesDB, tally: tallySet, expect: dberr.NoRecord,
 		help: "store a record that exists",
@@ -229,6 +229,7 @@ var procedures = [...]procedure{
 			{"timeout", asNumber, "for so many seconds at most (default 5)"}},
 		out: []row{{"replicas", asInt, "how many have it"}, {"ts", asStamp, "up to where"}}},
 	{name: "watch", run: rpcWatch, need: right{read, aboutPart}, uses: usesDB,
+		gone: "the update log has no longer everything that is newer than ts",
 		off:  "it keeps no update log (-ulog, -sid)",
 		help: "tell of changes as they happen, as a stream of events; ours",
 		in: []row{{"prefix", asBytes, "only of keys that begin with this prefix (default all)"},

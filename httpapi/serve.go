@@ -142,7 +142,11 @@ func (s *Session) serveRPC() (status int) {
 			s.out.fail(err)
 		}
 	}
-	s.reply.table(p, &s.out, status)
+	if d := &s.document; d.text != "" && status == statusOK {
+		s.reply.text(status, s.req.KeepAlive, d.kind, d.text)
+	} else {
+		s.reply.table(p, &s.out, status)
+	}
 	return status
 }
 

@@ -40,6 +40,7 @@ type dataPortOptions struct {
 	Timeout   time.Duration
 	MaxConns  int
 	CmdDir    string
+	Console   string // address of the admin listener; empty: there is none
 	SID       uint16
 	Now       func() time.Time // clock of the update log; nil: time.Now
 
@@ -124,6 +125,7 @@ func (p *dataPort) door() *door {
 			Logger:   p.Log.Logger,
 			Port:     p.Port,
 			CmdDir:   p.CmdDir,
+			Console:  p.Console,
 			Report:   p.Report,
 		}),
 		bin: binproto.NewHandler(binproto.Options{
