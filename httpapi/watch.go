@@ -45,15 +45,17 @@ var errSlow = errors.New("the client is too far behind: connect again with the l
 type eventStream struct {
 	*Session
 	w      jsonrows.Writer
-	sse    bool      // server-sent events
-	sent   time.Time // when something was last sent
-	pieces int       // how often a part of an event was sent
-	looked time.Time // at the rights
+	sse    bool       // server-sent events
+	at     ulog.Stamp // everything up to here is sent or in w
+	gone   ulog.Stamp // everything up to here is sent
+	sent   time.Time  // when something was last sent
+	pieces int        // how often a part of an event was sent
+	looked time.Time  // at the rights
 }
 
 // serveWatch answers the call of watch with events, until the watch ends.
 func (s *Session) serveWatch() (status int) {
-	t := &eventStream{Session: s, sse: names(s.req.Accept(), typeEvents), sent: time.Now()}
+	t := &eventStream{Session: s, sse: names(s.req.Accept(), typeEvents), at: s.watch.At(), sent: time.Now()}
 	t.w.Full = func(piece []byte) ([]byte, error) {
 		t.pieces++
 		return t.send(piece)
@@ -98,15 +100,10 @@ func (s *Session) serveWatch() (status int) {
 // stops.
 func (t *eventStream) tell() error {
 	for !t.watch.Stopping() {
-		err := t.watch.Each(t.change)
+		err := t.watch.Each(t.pass)
 		if err == nil {
-			err = t.mayGoOn()
-		}
-		if err == nil {
-			err = t.beat()
-		}
-		if err == nil {
-			err = t.flush()
+			t.at = t.watch.At()
+			err = t.look()
 		}
 		if err == nil {
 			err = t.watch.Wait(min(watchLook, time.Until(t.sent.Add(t.watch.heartbeat))))
@@ -118,20 +115,35 @@ func (t *eventStream) tell() error {
 	return nil
 }
 
-// change sends one update of the log, if it is for the client.
-func (t *eventStream) change(e ulog.Entry) error {
-	if now := time.Now(); now.Sub(t.looked) >= watchLook {
-		if err := t.mayGoOn(); err != nil {
-			return err
-		}
-		if err := t.beat(); err != nil {
-			return err
-		}
-		t.looked = now
-		if t.watch.Stopping() {
-			return errStopping
-		}
+// pass takes one update of the log.
+func (t *eventStream) pass(e ulog.Entry) error {
+	if err := t.change(e); err != nil {
+		return err
 	}
+	t.at = t.watch.At()
+	if time.Since(t.looked) < watchLook {
+		return nil
+	}
+	if t.watch.Stopping() {
+		return errStopping
+	}
+	return t.look()
+}
+
+// look looks at the rights, and sends what has been collected, or a heartbeat.
+func (t *eventStream) look() error {
+	t.looked = time.Now()
+	if err := t.mayGoOn(); err != nil {
+		return err
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return t.beat()
+}
+
+// change sends an update if it is for the client.
+func (t *eventStream) change(e ulog.Entry) error {
 	u, err := ulog.ParseMessage(e.Message)
 	if err != nil || int(u.DBID) != t.watch.number || u.Op != ulog.OpClear && !bytes.HasPrefix(u.Key, t.watch.prefix) {
 		return nil
@@ -142,6 +154,7 @@ func (t *eventStream) change(e ulog.Entry) error {
 		}
 	}
 	before := t.pieces
+	t.at = t.watch.At()
 	switch u.Op {
 	case ulog.OpSet:
 		t.event("set")
@@ -175,18 +188,18 @@ func (t *eventStream) change(e ulog.Entry) error {
 var errStopping = errors.New("the server stops")
 
 // mayGoOn returns an error if the client has lost its rights. What has been collected for it is not
-// sent then.
+// sent then, and not counted as sent.
 func (t *eventStream) mayGoOn() error {
 	err := t.renewRights()
 	if err != nil {
-		t.w.Buf = t.w.Buf[:0]
+		t.w.Buf, t.at = t.w.Buf[:0], t.gone
 	}
 	return err
 }
 
 // beat sends a heartbeat if nothing has been sent for long.
 func (t *eventStream) beat() error {
-	if time.Since(t.sent) < t.watch.heartbeat || len(t.w.Buf) > 0 {
+	if time.Since(t.sent) < t.watch.heartbeat {
 		return nil
 	}
 	if t.sse { // no event fires, but the browser notes the ID
@@ -219,7 +232,7 @@ func (t *eventStream) end(err error) {
 	t.close()
 }
 
-func (t *eventStream) stamp() string { return strconv.FormatUint(uint64(t.watch.At()), 10) }
+func (t *eventStream) stamp() string { return strconv.FormatUint(uint64(t.at), 10) }
 
 // event begins an event: close ends it.
 func (t *eventStream) event(name string) {
@@ -264,6 +277,10 @@ func (t *eventStream) putValue(stored []byte) {
 func (t *eventStream) flush() error {
 	var err error
 	t.w.Buf, err = t.send(t.w.Buf)
+	if cap(t.w.Buf) > keepScratch { // of a large event
+		t.w.Buf = nil
+	}
+	t.gone = t.at
 	return err
 }
 

@@ -309,8 +309,16 @@ func TestWatchRights(t *testing.T) {
 	writeAccess(t, path, names, "allow anna read prefix=x", "allow bert read")
 	guard.Reload()
 	w.set(t, "ab", "2")
-	require.Contains(t, s.requireOver("denied").Error, "access denied")
+	denied := s.requireOver("denied")
+	require.Contains(t, denied.Error, "access denied")
 	require.Equal(t, "2", b.require("set", "ab").Value)
+
+	// What was not told any more does not count as told.
+	writeAccess(t, path, names, "allow anna read")
+	guard.Reload()
+	s = w.watch(t, as("anna", watchOf("ts="+denied.TS)))
+	s.require("begin", "")
+	require.Equal(t, "2", s.require("set", "ab").Value)
 }
 
 // A client that goes away frees its place at the next heartbeat.
