@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
@@ -13,6 +14,75 @@ import (
 	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )
+
+// procedure is all that there is to say about a remote procedure. Who may call it, what the
+// counters of report and of the metrics make of a call, the answers of /rpc/help and
+// docs/procedures.md come from these rows and from nowhere else.
+type procedure struct {
+	name   string
+	run    func(*call) error
+	need   right
+	local  bool // it is about this server's own files, and is never forwarded
+	uses   uses
+	tally  tally
+	expect dberr.Code // the error that is a normal outcome and answered with 450; dberr.Success: none is
+	gone   string     // what is no longer there when it answers 410
+	off    string     // what the server lacks when it answers 501; empty: it has what it takes
+	help   string
+	in     []row
+	out    []row
+	place  int // in the table; NewHandler fills it in
+}
+
+// right is what a client must be allowed to do to call a procedure. A procedure that both tells and
+// changes something needs both rights, so that access.Read alone means: nothing is changed.
+type right struct {
+	rights access.Rights
+	about  about
+}
+
+// about is what the rights are asked for.
+type about byte
+
+const (
+	aboutNothing  about = iota // anybody who may do anything
+	aboutKey                   // the parameter key
+	aboutKeys                  // the keys of a bulk procedure
+	aboutPrefix                // the parameter prefix
+	aboutPart                  // the keys with the parameter prefix; without it the whole database
+	aboutDatabase              // the whole database
+	aboutFile                  // the same; with a command the whole server, and Admin
+	aboutCursor                // the whole database of the cursor
+	aboutServer                // all databases, and what belongs to none
+)
+
+// uses says which of the common parameters a procedure needs.
+type uses byte
+
+const (
+	usesNothing uses = iota
+	usesDB
+	usesCursor
+)
+
+// tally says which counters of report a call adds to.
+type tally byte
+
+const (
+	tallyNone tally = iota
+	tallySet
+	tallyRemove
+	tallyGet
+	tallySeize // a get and a remove
+	tallyMisc
+)
+
+// table has the procedures that a Handler serves. NewHandler hands it down to every call, because a
+// procedure of the table (help) reads the table.
+type table struct {
+	rows   []procedure
+	byName map[string]*procedure
+}
 
 // rpcPrefix is in front of a procedure's name in the path.
 const rpcPrefix = "/rpc/"
@@ -60,8 +130,8 @@ type cursor struct {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
-	c.endWatch()
-	c.document = document{}
+	c.watch.end()
+	c.watch, c.document = nil, document{}
 	c.req.Recycle()
 	c.in.Reset(keepRows)
 	c.out.lack = nil

@@ -18,6 +18,7 @@ import (
 
 // Media types beside those of package tsv.
 const (
+	plainText  = "text/plain"
 	typeAny    = "*/*"
 	typeEvents = "text/event-stream"
 	typeLines  = "application/x-ndjson"

@@ -56,8 +56,6 @@ const (
 	// serverName is what clients of Kyoto Tycoon look for.
 	serverName = "KyotoTycoon/0.9.56b"
 
-	plainText = "text/plain"
-
 	// noLength leaves the Content-Length out.
 	noLength = -1
 

@@ -36,7 +36,8 @@ func rpcWatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := &watching{number: c.db.Index(), persistent: c.db.Info().Persistent, keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
+	w := &watching{all: c.opts.watching, number: c.db.Index(), persistent: c.db.Info().Persistent,
+		keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
 	prefix, _ := c.in.Get("prefix")
 	w.prefix = bytes.Clone(prefix)
 	if text, ok := c.in.Get("heartbeat"); ok {
@@ -46,17 +47,16 @@ func rpcWatch(c *call) error {
 		}
 		w.heartbeat = time.Duration(seconds * float64(time.Second))
 	}
-	if c.opts.watching.Add(1) > int64(c.opts.MaxWatches) {
-		c.opts.watching.Add(-1)
-		return errManyWatches
-	}
 	if err := c.beginLong(); err != nil {
-		c.opts.watching.Add(-1)
 		return err
+	}
+	if w.all.Add(1) > int64(c.opts.MaxWatches) {
+		w.all.Add(-1)
+		return errManyWatches
 	}
 	w.Watch, err = c.opts.Watches.Watch(after, now, c.db.Replicas(), c.watchRoom)
 	if err != nil {
-		c.opts.watching.Add(-1)
+		w.all.Add(-1)
 		if isGone(err) {
 			return &goneError{err}
 		}
@@ -66,8 +66,8 @@ func rpcWatch(c *call) error {
 	if !now {
 		return nil
 	}
-	// What is there already is told by nobody, so it must be safe before the client is told that the
-	// watch has begun: from then on it hears of every change that is acknowledged.
+	// What is there already is told by nobody, so it must be safe before the client is told that
+	// the watch has begun: from then on it hears of every change that is acknowledged.
 	if err := c.db.Seen(&c.conn.Owed); err != nil {
 		return err
 	}

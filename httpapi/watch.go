@@ -16,9 +16,9 @@ import (
 //
 // A change is an event, and so is the beginning, a heartbeat and the end. An event is a JSON object
 // in a line, or the same object as data of a server-sent event. Each has the stamp up to which the
-// client has everything: with that stamp it goes on later, here or on another member of the cluster.
-// Heartbeats have it too, so that a client of a prefix that never changes does not come back with a
-// stamp that the log has forgotten.
+// client has everything: with that stamp it goes on later, here or on another member of the
+// cluster. Heartbeats have it too, so that a client of a prefix that never changes does not come
+// back with a stamp that the log has forgotten.
 //
 // The goroutine of the connection reads the log at its own pace, so a client that does not read
 // delays nobody. It is told when it is too far behind, or cut when it has taken nothing for -tout.

@@ -1,10 +1,15 @@
 package httpapi
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // watching is a watch that a call has begun.
 type watching struct {
 	Watch
+	all *atomic.Int64 // watches of the server under way: this one counts
+
 	number     int // of the database
 	persistent bool
 	prefix     []byte
@@ -12,11 +17,10 @@ type watching struct {
 	heartbeat  time.Duration
 }
 
-// endWatch ends the watch of a call, if it has begun one.
-func (c *call) endWatch() {
-	if c.watch != nil {
-		c.watch.Close()
-		c.opts.watching.Add(-1)
-		c.watch = nil
+// end ends a watch, if there is one.
+func (w *watching) end() {
+	if w != nil {
+		w.Close()
+		w.all.Add(-1)
 	}
 }

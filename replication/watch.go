@@ -41,8 +41,8 @@ type Watch struct {
 // that case the caller tells the client nothing before everything is confirmed that is there.
 // required is the number of followers that the database requires, below 0 that of the server. room
 // is asked before a large update is read, see ulog.Reader.OnRoom. The error is a *ulog.GapError or
-// *ulog.DamageError if the log has no longer all that is newer. From the stamp 0 on the watch begins
-// with what the log has.
+// *ulog.DamageError if the log has no longer all that is newer. From the stamp 0 on the watch
+// begins with what the log has.
 func (s *Source) Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (*Watch, error) {
 	log := s.opts.Log
 	o := &outside{source: s, begun: log.Last(), required: required}

@@ -25,12 +25,13 @@
 // # Output
 //
 // The reply is one object in one line: the rows without an underscore in the order of their names,
-// then "records" as an array of {"key", "value"}, in the order of the keys' bytes. An array, because
-// a member name can only be text, and because readers of objects do not keep their order; and always
-// an array, so that a program does not break on the day when the first key is no text. The searches
-// for keys answer with "keys" instead, in the order of the search. A value is a string where its
-// bytes are UTF-8, and {"base64": …} where they are not. What the table of procedures calls a number
-// is a number; time stamps are strings of digits, since they do not fit the numbers of JavaScript.
+// then "records" as an array of {"key", "value"}, in the order of the keys' bytes. An array,
+// because a member name can only be text, and because readers of objects do not keep their order;
+// and always an array, so that a program does not break on the day when the first key is no text.
+// The searches for keys answer with "keys" instead, in the order of the search. A value is a string
+// where its bytes are UTF-8, and {"base64": …} where they are not. What the table of procedures
+// calls a number is a number; time stamps are strings of digits, since they do not fit the numbers
+// of JavaScript.
 //
 // # Bounds
 //
