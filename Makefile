@@ -31,6 +31,7 @@ PACKAGES ?= 3
 
 test-race: ## all tests, recorded conversations of the original included, under the race detector
 	$(GO) test -race -vet=off -timeout 9m -p $(PACKAGES) ./...
+	$(GO) -C client test -race -vet=off -timeout 9m ./...
 	$(GO) -C tools/replsql test -race -vet=off -timeout 9m ./...
 
 OLD      ?=
@@ -55,20 +56,23 @@ bench-check: build ## fails when an operation takes 15 % more processor time tha
 	$(BENCH) -only check $(if $(RECORD),-record)
 
 fuzz: ## every fuzz target for FUZZTIME
-	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+	@set -e; for m in . client; do for p in $$($(GO) -C $$m list ./...); do for f in $$($(GO) -C $$m test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+		echo "$$p $$f"; $(GO) -C $$m test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done; done
 
+ALL    := ./... gotycoon/client/...
 LINTER := $(GO) tool -modfile=internal/lint/tools/go.mod
 
 lint: ## go vet, formatting, staticcheck, unparam, and our own rules: import directions, comments, no global state
 	$(GO) -C tools/replsql vet ./...
+	$(GO) -C client vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
-	$(LINTER) staticcheck -tests=false ./... && $(LINTER) unparam ./...
+	$(LINTER) staticcheck -tests=false $(ALL) && $(LINTER) unparam $(ALL)
 
 fmt: ## format all sources
 	gofmt -s -w .
 
 cover: ## test coverage of each function; coverage.out for "go tool cover -html"
-	$(GO) test -coverpkg=./... -coverprofile=coverage.out ./... && $(GO) tool cover -func=coverage.out
+	$(GO) test -coverpkg=./...,gotycoon/client/... -coverprofile=coverage.out $(ALL) && $(GO) tool cover -func=coverage.out
 
 stage: ## what packages hold, into dist/: static binaries, manual pages, completions
 	rm -rf $(STAGE) && mkdir -p $(STAGE)/bin $(STAGE)/man $(STAGE)/bash $(STAGE)/zsh $(STAGE)/fish

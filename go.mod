@@ -25,8 +25,11 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	google.golang.org/protobuf v1.36.12
+	gotycoon/client v0.0.0
 	pgregory.net/rapid v1.3.0
 )
+
+replace gotycoon/client => ./client
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/binproto"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/internal/netio"

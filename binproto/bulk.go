@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/internal/metrics"

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/pieces"
 )

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/internal/metrics"

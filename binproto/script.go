@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
 )

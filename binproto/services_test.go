@@ -9,7 +9,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/access/accesstest"
 	"gotycoon/binproto"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/record"
 )

@@ -12,7 +12,7 @@ import (
 	"net"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // copyBuffer is large enough for the usual block of a copy.

@@ -5,17 +5,16 @@ import (
 	"errors"
 	"io"
 	"math"
-	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // BinaryRecord is a record for SetBinary. The binary protocol names databases by their index.
 type BinaryRecord struct {
-	DB    uint16
-	Key   string
-	Value []byte
-	XT    XT
+	DB     uint16
+	Key    string
+	Value  []byte
+	Expiry Expiry
 }
 
 // SetBinary stores records in their order over the binary protocol, and returns how many were
@@ -50,21 +49,12 @@ func (c *Client) GetBinary(ctx context.Context, db uint16, keys []string) (recor
 		for ; err == nil && hits > 0; hits-- {
 			var r frame.Record
 			if r, err = readPart(cn, frame.DecodeRecord); err == nil {
-				records = append(records, Record{Key: string(r.Key), Value: append([]byte{}, r.Value...), Expires: expiry(r.XT)})
+				records = append(records, Record{Key: string(r.Key), Value: append([]byte{}, r.Value...), Expires: expiresAt(r.XT)})
 			}
 		}
 		return err
 	})
 	return records, err
-}
-
-// expiry returns the expiration time in a binary reply.
-func expiry(xt int64) time.Time {
-	const never = 1<<40 - 1
-	if xt >= never {
-		return time.Time{}
-	}
-	return time.Unix(xt, 0)
 }
 
 // PlayScriptBinary calls a procedure of the server's script over the binary protocol.
@@ -110,7 +100,7 @@ func (c *Client) noReply(ctx context.Context, begin func(*conn)) error {
 func (cn *conn) beginRecords(records []BinaryRecord, flags uint32) {
 	cn.begin(frame.SetBulk, len(records), flags)
 	for _, r := range records {
-		cn.out = frame.AppendRecord(cn.out, frame.Record{DBIdx: r.DB, Key: []byte(r.Key), Value: r.Value, XT: int64(r.XT)})
+		cn.out = frame.AppendRecord(cn.out, frame.Record{DBIdx: r.DB, Key: []byte(r.Key), Value: r.Value, XT: r.Expiry.binary()})
 	}
 }
 

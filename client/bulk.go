@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // prefixed returns rows for the records of a bulk request: "_" stands before each key.
@@ -34,8 +34,8 @@ func (r Rows) unprefixed() Rows {
 func (r Rows) sorted() []string { return slices.Sorted(maps.Keys(r)) }
 
 // SetBulk stores records, and returns how many. With atomic it stores all of them or none.
-func (db *DB) SetBulk(ctx context.Context, records map[string][]byte, xt XT, atomic bool) (int64, error) {
-	rows := append(db.rows(append(atomicParam(atomic), xt.param()...)...), prefixed(records)...)
+func (db *DB) SetBulk(ctx context.Context, records map[string][]byte, expires Expiry, atomic bool) (int64, error) {
+	rows := append(db.rows(append(atomicParam(atomic), expires.param()...)...), prefixed(records)...)
 	out, err := db.call(ctx, "set_bulk", rows)
 	return out.Int("num"), err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // Range is a range of keys, or of hashes of keys: from From on, before To. An empty To means no

@@ -1,52 +1,6 @@
-// Package client talks to a gotycoon or Kyoto Tycoon server.
-//
-//	c := client.New("localhost:1978", client.Options{})
-//	defer c.Close()
-//	db := c.DB("")
-//	err := db.Set(ctx, "japan", []byte("tokyo"), client.In(time.Hour))
-//	value, err := db.Get(ctx, "japan")
-//	for record, err := range db.All(ctx) { … }
-//
-// A Client keeps connections, and many goroutines may use it. A Cursor has a connection of its
-// own and belongs to one goroutine. The context of a call limits its time. Errors are *Error; test
-// for ErrNoRecord, ErrDuplicate and ErrConflict with errors.Is.
-//
-// # Errors of the network
-//
-// An error of the network is ErrNotSent if the server cannot have got the call, and
-// ErrOutcomeUnknown if it may have carried it out, with the reply lost. The caller decides whether
-// to repeat an update with an unknown outcome.
-//
-// # Several servers
-//
-// New takes several addresses, with commas: the servers of a cluster, of which one is the primary.
-//
-//	c := client.New("a:1978,b:1978,c:1978", client.Options{})
-//
-// The client asks all of them for their role, sends its calls to the primary, and looks for another
-// one when the primary dies, hangs, or says that it is none any more. A call waits for a primary
-// until its context ends, or for Options.FindTime. What is sent again then:
-//
-//   - any call that was not sent, and any call on one record that the server has refused because it
-//     is no primary: nothing has been done.
-//   - reads without signals: Get, GetRecord, Check, Exists, GetBulk, GetBinary, the Match methods,
-//     Status, Report, Void, Echo.
-//   - with Options.RepeatUpdates also Set, SetBulk, SetBinary and Remove. They are idempotent. But
-//     when the first one was carried out and only its reply was lost, the second one comes later,
-//     and may replace what another client has stored in between. So this is for records that have
-//     one writer. Remove returns ErrNoRecord if the first one has removed the record.
-//
-// Nothing else is sent again once it may have reached a server: Add, Replace, Append, increments,
-// CAS, Seize, RemoveBulk, Clear, scripts, Call of other procedures, and everything with signals.
-// Cursors and Follow begin at the primary and end with its connection.
-//
-// A server that another one has followed as a slave and that clients may write to is found to be
-// no primary within Options.CheckTime only. Start slaves with -slave-read-only, so that they refuse
-// updates by themselves.
 package client
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -56,13 +10,19 @@ import (
 	"time"
 )
 
-// DefaultPort is the default port of a server.
-const DefaultPort = "1978"
+// The ports of servers whose address has none.
+const (
+	DefaultPort        = 1978
+	DefaultLockPort    = 11400
+	DefaultCounterPort = 11215
+)
+
+const maxIdle = 64 // default of Options.MaxIdle
 
 // Options of a Client. The zero value is usable.
 type Options struct {
-	// Timeout limits a call whose context has no deadline, and the wait for a message in Follow; 0
-	// means no limit.
+	// Timeout limits a call whose context has no deadline, and the wait for a message in Follow and
+	// Copy; 0 means no limit.
 	Timeout time.Duration
 	MaxIdle int // idle connections kept for later calls; 0 means 64
 	// TLS makes the client speak TLS; nil means plaintext. An empty ServerName means the host of
@@ -109,9 +69,9 @@ func New(addr string, o Options) *Client {
 		return &Client{addr: addr, opts: o, servers: newServers(addr, o)}
 	}
 	if o.MaxIdle == 0 {
-		o.MaxIdle = 64
+		o.MaxIdle = maxIdle
 	}
-	return &Client{addr: withPort(addr), opts: o}
+	return &Client{addr: withPort(addr, DefaultPort), opts: o}
 }
 
 // DB returns a database of the server by its name or number; "" is the first.
@@ -176,14 +136,13 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if c.servers != nil {
 		return c.servers.dial(ctx, (*Client).connect)
 	}
-	if c.opts.Dial == nil {
-		return dial(ctx, c.addr, c.opts.TLS)
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, networkError(errClosed)
 	}
-	nc, err := c.opts.Dial(ctx, "tcp", c.addr)
-	if err != nil {
-		return nil, networkError(err)
-	}
-	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
+	return c.opts.dial(ctx, c.addr)
 }
 
 // takeIdle returns the idle connection that was used last, nil if there is none.
@@ -217,7 +176,7 @@ func (c *Client) give(cn *conn) {
 // with runs f on a connection, and keeps the connection if it can be used further. With several
 // servers f may run again, as its repetition allows.
 func (c *Client) with(ctx context.Context, r repetition, f func(*conn) error) error {
-	ctx, cancel := c.limit(ctx)
+	ctx, cancel := c.opts.limit(ctx)
 	defer cancel()
 	if c.servers != nil {
 		return c.servers.with(ctx, r, f)
@@ -236,9 +195,9 @@ func (c *Client) with(ctx context.Context, r repetition, f func(*conn) error) er
 }
 
 // limit gives a context without a deadline the Timeout of the options.
-func (c *Client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok || c.opts.Timeout == 0 {
+func (o *Options) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok || o.Timeout == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, c.opts.Timeout)
+	return context.WithTimeout(ctx, o.Timeout)
 }

@@ -6,9 +6,8 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net"
-	"net/http"
-	"sync"
 	"time"
 )
 
@@ -28,11 +27,18 @@ type conn struct {
 	sent   bool   // a part of the present request may have reached the server
 }
 
-// dial connects to a server, over TLS if secure is not nil.
-func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err == nil && secure != nil {
-		nc, err = handshake(ctx, nc, addr, secure)
+// dial connects to a server as the options say.
+func (o *Options) dial(ctx context.Context, addr string) (*conn, error) {
+	connect := o.Dial
+	if connect == nil {
+		connect = new(net.Dialer).DialContext
+	}
+	nc, err := connect(ctx, "tcp", addr)
+	if err == nil && o.Dial == nil && o.TLS != nil {
+		nc, err = handshake(ctx, nc, addr, o.TLS)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("connecting to %s: %w", addr, context.Cause(ctx))
 	}
 	if err != nil {
 		return nil, networkError(err)
@@ -97,16 +103,6 @@ func (c *Credentials) authorization() string {
 	return ""
 }
 
-// authorize adds the Authorization header to a request.
-func (c *Credentials) authorize(r *http.Request) {
-	if value := c.authorization(); value != "" {
-		r.Header.Set("Authorization", value)
-	}
-}
-
-// idleHTTP is how long a TLS connection to a sequence or quota server is kept for the next call.
-const idleHTTP = 10 * time.Second
-
 // secureConn is a connection over TLS.
 type secureConn struct {
 	*tls.Conn
@@ -130,17 +126,4 @@ func handshake(ctx context.Context, nc net.Conn, addr string, config *tls.Config
 		return nil, err
 	}
 	return &secureConn{c, below}, nil
-}
-
-// secureHTTP makes HTTP calls over TLS. It keeps connections for a while for the next call.
-type secureHTTP struct {
-	once  sync.Once
-	https *http.Client
-}
-
-func (s *secureHTTP) client(config *tls.Config) *http.Client {
-	s.once.Do(func() {
-		s.https = &http.Client{Transport: &http.Transport{TLSClientConfig: config, IdleConnTimeout: idleHTTP}}
-	})
-	return s.https
 }

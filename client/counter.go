@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net"
-	"strconv"
 	"time"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
-
-// DefaultCounterPort is the default port of a counter server.
-const DefaultCounterPort = 11215
 
 // Errors of Counters to test for with errors.Is.
 var (
@@ -50,26 +45,22 @@ func (e *CounterError) Is(target error) bool {
 // come: then everything acquired is released, and all further calls fail.
 type Counters struct {
 	cn      *conn
-	timeout time.Duration
+	opts    Options
 	opaque  uint32
 	dumping bool
 	lost    error // why the connection has ended
 }
 
 // DialCounters connects to the counter server at addr, HOST:PORT or HOST. Of the options it uses
-// Timeout and TLS.
+// Timeout, TLS and Dial.
 func DialCounters(ctx context.Context, addr string, o Options) (*Counters, error) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultCounterPort))
-	}
-	c := &Counters{timeout: o.Timeout}
-	ctx, cancel := c.limit(ctx)
+	ctx, cancel := o.limit(ctx)
 	defer cancel()
-	var err error
-	if c.cn, err = dial(ctx, addr, o.TLS); err != nil {
+	cn, err := o.dial(ctx, withPort(addr, DefaultCounterPort))
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return &Counters{cn: cn, opts: o}, nil
 }
 
 // Close ends the connection, which releases everything that it has acquired.

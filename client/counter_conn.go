@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 // maxCounterReply is the longest accepted body of a reply, in bytes.
@@ -48,7 +48,7 @@ func (c *Counters) talk(ctx context.Context, f func(*conn) error) error {
 	case c.dumping:
 		return networkError(errDumping)
 	}
-	ctx, cancel := c.limit(ctx)
+	ctx, cancel := c.opts.limit(ctx)
 	defer cancel()
 	err := c.cn.during(ctx, f)
 	var refused *CounterError
@@ -96,11 +96,4 @@ func (c *Counters) receive(cn *conn) ([]byte, error) {
 		return nil, &CounterError{Status: byte(h.Status), Message: string(body)}
 	}
 	return body, nil
-}
-
-func (c *Counters) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok || c.timeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, c.timeout)
 }

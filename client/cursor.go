@@ -45,7 +45,7 @@ func (c *Cursor) call(ctx context.Context, proc string, params ...string) (out R
 
 // during runs f on the cursor's connection. The first error of the network closes the connection.
 func (c *Cursor) during(ctx context.Context, f func(*conn) error) (err error) {
-	ctx, cancel := c.db.client.limit(ctx)
+	ctx, cancel := c.db.client.opts.limit(ctx)
 	defer cancel()
 	if c.conn == nil {
 		if c.conn, err = c.db.client.dial(ctx); err != nil {
@@ -119,8 +119,8 @@ func (r Rows) record() Record {
 }
 
 // SetValue stores the value of the record; with step the cursor then moves on.
-func (c *Cursor) SetValue(ctx context.Context, value []byte, xt XT, step bool) error {
-	params := append([]string{"value", string(value)}, xt.param()...)
+func (c *Cursor) SetValue(ctx context.Context, value []byte, expires Expiry, step bool) error {
+	params := append([]string{"value", string(value)}, expires.param()...)
 	return c.do(ctx, "cur_set_value", append(params, stepParam(step)...)...)
 }
 

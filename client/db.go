@@ -2,36 +2,11 @@ package client
 
 import (
 	"context"
-	"math"
 	"strconv"
 	"time"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
-
-// XT is an expiration time: a number of seconds from now, or, if negative, a Unix time in seconds.
-type XT int64
-
-// Never is the expiration time of a record that does not expire.
-const Never XT = math.MaxInt64
-
-// In returns the expiration time of a record that lives for d, rounded up to whole seconds. If d is
-// 0 or less, the record expires at once.
-func In(d time.Duration) XT {
-	if d <= 0 {
-		return XT(-1)
-	}
-	return XT((d-1)/time.Second + 1)
-}
-
-// At returns the expiration time of a record that expires at t, to the second. The zero time means
-// Never.
-func At(t time.Time) XT {
-	if t.IsZero() {
-		return Never
-	}
-	return XT(-max(1, t.Unix())) // at most -1: 0 and more would be seconds from now
-}
 
 // Record is a record that was read.
 type Record struct {
@@ -82,13 +57,6 @@ func (db *DB) rows(params ...string) []tsv.Row {
 
 func appendRow(rows []tsv.Row, name, value string) []tsv.Row {
 	return append(rows, tsv.Row{Name: []byte(name), Value: []byte(value)})
-}
-
-func (xt XT) param() []string {
-	if xt == Never {
-		return nil
-	}
-	return []string{"xt", strconv.FormatInt(int64(xt), 10)}
 }
 
 // expires returns the expiration time of a reply.

@@ -41,7 +41,7 @@ func (c Code) String() string {
 type Error struct {
 	Code    Code
 	Message string // from the server
-	Err     error  // cause of a Network error
+	Err     error  // cause of a Network error, or one of the errors below; may be nil
 	Sent    bool   // of a Network error: the server may have got the call, and carried it out
 }
 
@@ -64,9 +64,13 @@ var (
 	ErrOutcomeUnknown = errors.New("the outcome is unknown") // Network: it may have been done
 	ErrReadOnly       = errors.New("permission denied")      // the server refuses updates
 	ErrNoPrimary      = errors.New("no server is the primary")
+
+	ErrGap         = errors.New("updates are missing")      // Watch, Follow: the log has them no more
+	ErrLogChanged  = errors.New("it is another update log") // Follow: not that of FollowOptions.LogID
+	ErrWrongServer = errors.New("another kind of server answers: is it its port")
 )
 
-// Is reports whether the error matches one of the errors above.
+// Is reports whether the error matches one of the errors above, or errors.ErrUnsupported.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrNoRecord:
@@ -79,6 +83,8 @@ func (e *Error) Is(target error) bool {
 		return e.Code == Miscellaneous && e.Message == ErrTimeout.Error()
 	case ErrDenied:
 		return e.Code == Miscellaneous && strings.HasPrefix(e.Message, ErrDenied.Error()+": ")
+	case errors.ErrUnsupported:
+		return e.Code == NotImplemented
 	case ErrNetwork:
 		return e.Code == Network
 	case ErrNotSent:
@@ -101,7 +107,10 @@ func callError(res *http.Response, message string) error {
 		message = res.Status
 	}
 	code := Miscellaneous
+	var cause error
 	switch res.StatusCode {
+	case http.StatusGone:
+		cause = ErrGap
 	case http.StatusBadRequest:
 		code = Invalid
 	case statusLogic:
@@ -111,7 +120,7 @@ func callError(res *http.Response, message string) error {
 	case http.StatusNotImplemented:
 		code = NotImplemented
 	}
-	return &Error{Code: code, Message: message}
+	return &Error{Code: code, Message: message, Err: cause}
 }
 
 // networkError is the error of a call without a reply.

@@ -2,17 +2,12 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// DefaultLockPort is the default port of a lock server.
-const DefaultLockPort = 11400
 
 // DefaultLockTTL is the default of LockOptions.TTL.
 const DefaultLockTTL = 30 * time.Second
@@ -27,10 +22,14 @@ var (
 // Locks is a client of a lock server. Many goroutines may use it. Each call has a connection of its
 // own.
 type Locks struct {
-	Addr string // HOST:PORT or HOST
-	// Timeout limits one call; for Acquire it is added to LockOptions.Wait. 0 means no limit.
-	Timeout time.Duration
-	TLS     *tls.Config // as in Options
+	addr string
+	opts Options
+}
+
+// NewLocks returns a client of the lock server at addr, HOST:PORT or HOST. Of the options it uses
+// Timeout, which Acquire adds to LockOptions.Wait, TLS and Dial.
+func NewLocks(addr string, o Options) *Locks {
+	return &Locks{addr: withPort(addr, DefaultLockPort), opts: o}
 }
 
 // LockOptions of Acquire.
@@ -49,9 +48,14 @@ type LockOptions struct {
 // Acquire acquires a lock, with a fencing token. It returns ErrLockBusy if the lock is not granted
 // in time.
 func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, error) {
-	if l.Timeout > 0 && o.Wait >= 0 {
+	asking := ctx
+	if o.Wait >= 0 {
+		limits := l.opts
+		if limits.Timeout > 0 {
+			limits.Timeout += wholeSeconds(o.Wait)
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.Timeout+wholeSeconds(o.Wait))
+		asking, cancel = limits.limit(ctx)
 		defer cancel()
 	}
 	c, err := l.dial(ctx)
@@ -59,10 +63,10 @@ func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, 
 		return nil, err
 	}
 	lock := newLock(c, key, o.TTL)
-	if err := c.during(ctx, func(*conn) error { return lock.acquire(o) }); err != nil || c.broken {
+	if err := c.during(asking, func(*conn) error { return lock.acquire(o) }); err != nil || c.broken {
 		_ = c.Close() // which releases the lock, or ends the waiting request
 		if err == nil {
-			err = networkError(context.Cause(ctx))
+			err = networkError(context.Cause(asking))
 		}
 		return nil, err
 	}
@@ -150,11 +154,8 @@ func (l *Locks) call(ctx context.Context, key, line string, take func(words []st
 	if err := checkLockKey(key); key != "" && err != nil {
 		return err
 	}
-	if l.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
-		defer cancel()
-	}
+	ctx, cancel := l.opts.limit(ctx)
+	defer cancel()
 	c, err := l.dial(ctx)
 	if err != nil {
 		return err
@@ -177,18 +178,11 @@ func (l *Locks) call(ctx context.Context, key, line string, take func(words []st
 	})
 }
 
-// dial connects within Timeout.
+// dial connects within Options.Timeout.
 func (l *Locks) dial(ctx context.Context) (*conn, error) {
-	if l.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
-		defer cancel()
-	}
-	addr := l.Addr
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultLockPort))
-	}
-	return dial(ctx, addr, l.TLS)
+	ctx, cancel := l.opts.limit(ctx)
+	defer cancel()
+	return l.opts.dial(ctx, l.addr)
 }
 
 // wholeSeconds rounds up to whole seconds, the unit of the protocol.
@@ -197,7 +191,7 @@ func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).
 // checkLockKey refuses a key that would make another command, or none.
 func checkLockKey(key string) error {
 	if key == "" || strings.ContainsAny(key, " \n\r") || len(key) > maxLockKey {
-		return fmt.Errorf("a lock's key has 1 to %d bytes and no space or line end: %q", maxLockKey, key)
+		return &Error{Code: Invalid, Message: fmt.Sprintf("a lock's key has 1 to %d bytes and no space or line end: %q", maxLockKey, key)}
 	}
 	return nil
 }
@@ -216,5 +210,5 @@ func readLockLine(cn *conn) ([]string, error) {
 
 // lockReplyError is the error of an unexpected reply.
 func lockReplyError(words []string) error {
-	return fmt.Errorf("lock server: %s", strings.Join(words, " "))
+	return &Error{Code: Miscellaneous, Message: "lock server: " + strings.Join(words, " ")}
 }

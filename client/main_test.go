@@ -1,81 +1,30 @@
 package client_test
 
 import (
-	"context"
+	"flag"
 	"fmt"
-	"io"
-	"net"
 	"os"
+	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"gotycoon/client"
-	"gotycoon/internal/klog"
-	"gotycoon/server"
 )
 
-// addr is the server that tests and examples talk to: databases 0 ":" (hash) and 1 "tree"
-// (ordered), with an update log.
-var addr string
+// The examples are those of the package page, and talk to servers. Package compat/client of the
+// server's module runs them: it starts the servers and names them in GOTYCOON_EXAMPLES, in this
+// order, with blanks between them. Without servers they are only compiled.
+var addr, lockAddr, counterAddr, sequenceAddr, quotaAddr string
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "client-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	flag.Parse()
+	n, _ := fmt.Sscan(os.Getenv("GOTYCOON_EXAMPLES"), &addr, &lockAddr, &counterAddr, &sequenceAddr, &quotaAddr)
+	if skip := flag.Lookup("test.skip"); n < 5 && skip.Value.String() == "" {
+		_ = skip.Value.Set("^Example") // a string takes any value
 	}
-	defer os.RemoveAll(dir)
-	cfg := server.DefaultConfig()
-	cfg.Databases = []string{":", "tree#type=%"}
-	cfg.UpdateLog, cfg.ServerID = dir, 1
-	s := startServer(cfg)
-	addr = s.addr
 	code := m.Run()
-	s.stop()
 	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		fmt.Fprintln(os.Stderr, strings.TrimSpace(err.Error()))
+		code = 1
 	}
-	return code
-}
-
-// testServer is a server in this process.
-type testServer struct {
-	addr   string
-	cancel context.CancelFunc
-	ended  chan int
-}
-
-func startServer(cfg server.Config) *testServer {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &testServer{cancel: cancel, ended: make(chan int, 1)}
-	listening := make(chan net.Addr, 1)
-	cfg.Listening = func(a net.Addr) { listening <- a }
-	cfg.Port, cfg.LogLevel = 0, klog.LevelSilent
-	go func() { s.ended <- server.Run(ctx, cfg, io.Discard, io.Discard) }()
-	_, port, _ := net.SplitHostPort((<-listening).String())
-	s.addr = "127.0.0.1:" + port
-	return s
-}
-
-func (s *testServer) stop() int {
-	s.cancel()
-	return <-s.ended
-}
-
-// open returns a client, and the hash and the tree database, both empty.
-func open(t *testing.T) (c *client.Client, hash, tree *client.DB) {
-	t.Helper()
-	c = client.New(addr, client.Options{})
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	hash, tree = c.DB(""), c.DB("tree")
-	require.NoError(t, hash.Clear(t.Context()))
-	require.NoError(t, tree.Clear(t.Context()))
-	return c, hash, tree
+	os.Exit(code)
 }

@@ -74,31 +74,16 @@ func TestFollowOfASilentServer(t *testing.T) {
 	c := client.New(ln.Addr().String(), client.Options{Timeout: 50 * time.Millisecond})
 	defer c.Close()
 	var last error
-	for _, err := range c.Follow(t.Context(), 0, 0, false) {
+	for _, err := range c.FollowLog(t.Context(), 0, 0, false) {
 		last = err
 	}
 	require.ErrorIs(t, last, context.DeadlineExceeded)
 	require.ErrorIs(t, last, client.ErrNetwork)
 }
 
-func TestFollowTakesItsTime(t *testing.T) {
-	c := client.New(addr, client.Options{Timeout: 5 * time.Second})
-	defer c.Close()
-	beats := 0
-	for u, err := range c.Follow(t.Context(), 0, 0, false) {
-		require.NoError(t, err)
-		if u.Heartbeat {
-			if beats++; beats == 2 {
-				break
-			}
-		}
-	}
-	require.Equal(t, 2, beats)
-}
-
 func TestIn(t *testing.T) {
-	for d, want := range map[time.Duration]client.XT{
-		time.Hour: 3600, time.Second: 1, time.Second + 1: 2, 500 * time.Millisecond: 1, 1: 1, 0: -1, -time.Hour: -1,
+	for d, want := range map[time.Duration]client.Expiry{
+		time.Hour: 3600, time.Second: 1, time.Second + 1: 2, 500 * time.Millisecond: 1, 1: 1, 0: client.Never, -1: -1, -time.Hour: -1,
 	} {
 		require.Equal(t, want, client.In(d), d)
 	}

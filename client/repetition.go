@@ -29,7 +29,7 @@ func (db *DB) repetition(proc string) repetition {
 		if !signals {
 			return repeated
 		}
-	case "set", "remove":
+	case "set", "remove", "touch":
 		if !signals {
 			return update
 		}

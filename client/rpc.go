@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // call sends a procedure call and reads its rows.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -218,10 +219,10 @@ func (s *servers) leaveReader(c *Client) {
 	s.readers = left
 }
 
-// withPort adds the default port to an address without one.
-func withPort(addr string) string {
+// withPort adds a port to an address without one.
+func withPort(addr string, port int) string {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return net.JoinHostPort(addr, DefaultPort)
+		return net.JoinHostPort(addr, strconv.Itoa(port))
 	}
 	return addr
 }

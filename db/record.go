@@ -129,6 +129,21 @@ func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 	})
 }
 
+// Touch gives a record another expiration time. It returns ErrNoRecord when there is none. The log
+// has the results of operations, so the value is logged again.
+func (d *DB) Touch(p *Pending, key []byte, xt record.XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		value, found, err := b.read(key)
+		if err == nil && !found {
+			err = dberr.ErrNoRecord
+		}
+		if err == nil {
+			b.set(key, value, d.absolute(xt))
+		}
+		return err
+	})
+}
+
 // Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the
 // same, as in the original.
 func (d *DB) Remove(p *Pending, key []byte) error {

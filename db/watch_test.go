@@ -30,6 +30,7 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 	for name, update := range map[string]func() error{
 		"set":       func() error { return d.Set(nil, key, value, record.Never) },
 		"append":    func() error { return d.Append(nil, key, nil, record.Never) },
+		"touch":     func() error { return d.Touch(nil, key, record.Never) },
 		"cas":       func() error { return d.Set(nil, key, value, record.Never) },
 		"clear":     func() error { return d.Clear(nil) },
 		"bulk":      func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err },

@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"gotycoon/access"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/lenient"
 )

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 
 	"gotycoon/access"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )

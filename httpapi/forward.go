@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/lenient"
 )
 

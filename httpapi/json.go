@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"strconv"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 )
 
 // JSON at the edge.

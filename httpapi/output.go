@@ -5,9 +5,9 @@ import (
 	"math"
 	"strconv"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
 )
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"strconv"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 )
 
 // serveREST answers GET, HEAD, PUT and DELETE of one record.

@@ -87,6 +87,15 @@ func rpcRemove(c *call) error {
 	return c.db.Remove(&c.conn.Owed, key)
 }
 
+// rpcTouch gives a record another expiration time.
+func rpcTouch(c *call) error {
+	key, err := c.in.need("key")
+	if err != nil {
+		return err
+	}
+	return c.db.Touch(&c.conn.Owed, key, c.in.xt())
+}
+
 func rpcGet(c *call) error {
 	key, err := c.in.need("key")
 	if err != nil {

@@ -78,7 +78,7 @@ func TestReadOnly(t *testing.T) {
 	require.NoError(t, first.Close())
 	s := newServerWith(t, db.Options{ReadOnly: true}, httpapi.Options{}, path)
 	c := s.dial(t)
-	for _, procedure := range []string{"set", "add", "replace", "append", "remove", "seize", "clear", "vacuum", "compact"} {
+	for _, procedure := range []string{"set", "add", "replace", "append", "touch", "remove", "seize", "clear", "vacuum", "compact"} {
 		status, body := c.call(procedure, "key", "a", "value", "1")
 		require.Equal(t, "500", status, procedure)
 		require.Equal(t, "ERROR\tDB: 4: no permission: permission denied\n", body, procedure)
@@ -96,6 +96,28 @@ func TestBulk(t *testing.T) {
 	require.Equal(t, "num\t0\n", c.ok("get_bulk"))
 	require.Equal(t, "num\t1\n", c.ok("set_bulk", "_d", "1", "_d", "2"))
 	require.Equal(t, "value\t2\n", c.ok("get", "key", "d"))
+}
+
+// A record's time changes, and its value does not; what a client asks for that is not there stays so.
+func TestTouch(t *testing.T) {
+	for _, expr := range []string{":", "%", t.TempDir() + "/a.kct"} {
+		c := newServer(t, expr).dial(t)
+		status, body := c.call("touch", "key", "a", "xt", "100")
+		require.Equal(t, "450", status)
+		require.Equal(t, "ERROR\tDB: 7: no record: no record\n", body)
+		c.ok("set", "key", "a", "value", "1", "xt", "-4000000000")
+		require.Empty(t, c.ok("touch", "key", "a", "xt", "-5000000000"))
+		require.Equal(t, "value\t1\nxt\t5000000000\n", c.ok("get", "key", "a"))
+		require.Empty(t, c.ok("touch", "key", "a"))
+		require.Equal(t, "value\t1\n", c.ok("get", "key", "a"), "never")
+		c.ok("touch", "key", "a", "xt", "-1")
+		status, _ = c.call("get", "key", "a")
+		require.Equal(t, "450", status)
+		status, _ = c.call("touch", "key", "a")
+		require.Equal(t, "450", status, "who has expired does not come back")
+		status, _ = c.call("touch")
+		require.Equal(t, "400", status)
+	}
 }
 
 func TestIncrement(t *testing.T) {

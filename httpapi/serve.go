@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
-	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )

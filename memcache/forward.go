@@ -3,7 +3,7 @@ package memcache
 import (
 	"slices"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // A server that is not the primary moves a connection to the primary at the first command that

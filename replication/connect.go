@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )

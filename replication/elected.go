@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/internal/klog"
 	"gotycoon/ulog"

@@ -6,8 +6,8 @@ import (
 	"path"
 	"time"
 
-	"gotycoon/binproto/frame"
 	"gotycoon/client"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )
@@ -167,7 +167,7 @@ func misses(ctx context.Context, c *client.Client, at ulog.Stamp, sid uint16) (b
 	if len(files) == 0 || path.Base(files[0].Path) == "0000000001.ulog" || ulog.Stamp(files[0].Last) <= at {
 		return false, nil
 	}
-	for u, err := range c.Follow(ctx, 0, ^sid, false) { // the first update of the oldest file
+	for u, err := range c.FollowLog(ctx, 0, ^sid, false) { // the first update of the oldest file
 		return err == nil && !u.Heartbeat && ulog.Stamp(u.TS) > at, err
 	}
 	return false, nil

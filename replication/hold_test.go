@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	dbgate "gotycoon/db/gate"
 	"gotycoon/replication"
 	"gotycoon/ulog"

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/binproto"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"

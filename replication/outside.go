@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/ulog"
 )
 

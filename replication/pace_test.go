@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/ulog"

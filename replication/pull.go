@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/ulog"

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/ulog"
 )
 

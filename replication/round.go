@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"gotycoon/binproto/frame"
 	"gotycoon/client"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/internal/rescue"

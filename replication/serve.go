@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )

@@ -1,7 +1,7 @@
 package replication
 
 import (
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 )
 

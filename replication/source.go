@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/klog"
 	"gotycoon/ulog"
 )

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/cluster"
 	"gotycoon/cluster/election"
 	"gotycoon/db"

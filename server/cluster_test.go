@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
 	ktclient "gotycoon/client"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/server"

@@ -10,7 +10,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/binproto"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/httpapi"
 	"gotycoon/internal/member"
 	"gotycoon/internal/metrics"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/member"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/tlsport"

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/member"
 	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"

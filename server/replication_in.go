@@ -10,7 +10,7 @@ import (
 
 	"gotycoon/admin/api"
 	"gotycoon/admin/status"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/replication"

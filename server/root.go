@@ -8,7 +8,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/admin"
 	"gotycoon/admin/api"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/forward"
 	"gotycoon/internal/netio"

@@ -116,19 +116,19 @@ func (e *everyPort) ask(config *tls.Config) map[string]error {
 		counters.Close()
 	}
 	all["counter"] = err
-	locks := ktclient.Locks{Addr: e.lock, TLS: config}
+	locks := ktclient.NewLocks(e.lock, ktclient.Options{TLS: config})
 	held, err := locks.Acquire(ctx, "l", ktclient.LockOptions{Wait: time.Minute})
 	if err == nil {
 		err = held.Release(ctx)
 	}
 	all["lock"] = err
-	_, all["sequence"] = (&ktclient.Coconut{Addr: e.sequence, TLS: config}).Fetch(ctx, 2)
-	_, all["quota"] = (&ktclient.Coconut{Addr: e.quota, TLS: config}).Query(ctx)
+	_, all["sequence"] = ktclient.NewSequence(e.sequence, "", ktclient.Options{TLS: config}).Fetch(ctx, 2)
+	_, all["quota"] = ktclient.NewQuota(e.quota, "", ktclient.Options{TLS: config}).Query(ctx)
 	return all
 }
 
 func follow(ctx context.Context, c *ktclient.Client) error {
-	for _, err := range c.Follow(ctx, 0, 99, false) {
+	for _, err := range c.FollowLog(ctx, 0, 99, false) {
 		return err
 	}
 	return errors.New("nothing")
@@ -316,7 +316,7 @@ func TestRevocationWithoutRestart(t *testing.T) {
 	require.NoError(t, err)
 	ctx := t.Context()
 	config := trusting(t, e.ca, "soon")
-	locks := ktclient.Locks{Addr: e.lock, TLS: config}
+	locks := ktclient.NewLocks(e.lock, ktclient.Options{TLS: config})
 	held, err := locks.Acquire(ctx, "l", ktclient.LockOptions{})
 	require.NoError(t, err)
 	idle, err := tls.Dial("tcp4", e.addr, config)
@@ -334,7 +334,7 @@ func TestRevocationWithoutRestart(t *testing.T) {
 	began := make(chan struct{})
 	go func() {
 		once := sync.OnceFunc(func() { close(began) })
-		for _, err := range follower.Follow(ctx, 0, 99, false) {
+		for _, err := range follower.FollowLog(ctx, 0, 99, false) {
 			if err != nil {
 				following <- err
 			}

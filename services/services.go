@@ -41,7 +41,7 @@ import (
 	"time"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"time"
 
+	"gotycoon/client/wire/frame"
 	"gotycoon/ulog/update"
 )
 
@@ -151,42 +152,11 @@ func messageSize(u *Update) int {
 // ErrMalformed; with an error SID and DBID are set as far as msg holds them. An unknown operation
 // is no error.
 func ParseMessage(msg []byte) (Update, error) {
-	var u Update
-	if len(msg) >= prefixSize-1 {
-		u.SID = binary.BigEndian.Uint16(msg)
-		u.DBID = binary.BigEndian.Uint16(msg[2:])
+	c, err := frame.DecodeChange(msg)
+	if err != nil {
+		err = ErrMalformed
 	}
-	if len(msg) < prefixSize {
-		return u, ErrMalformed
-	}
-	u.Op = Op(msg[4])
-	return u, parseOperands(&u, msg[prefixSize:])
-}
-
-func parseOperands(u *Update, rest []byte) error {
-	switch u.Op {
-	case OpSet:
-		ksize, rest, ok1 := cutVarnum(rest)
-		vsize, rest, ok2 := cutVarnum(rest)
-		n := uint64(len(rest))
-		if !ok1 || !ok2 || ksize > n || vsize != n-ksize {
-			return ErrMalformed
-		}
-		u.Key, u.Value = rest[:ksize:ksize], rest[ksize:]
-	case OpRemove:
-		ksize, rest, ok := cutVarnum(rest)
-		if !ok || ksize != uint64(len(rest)) {
-			return ErrMalformed
-		}
-		u.Key = rest
-	case OpClear:
-		if len(rest) > 0 {
-			return ErrMalformed
-		}
-	default:
-		u.Value = rest
-	}
-	return nil
+	return Update{SID: c.SID, DBID: c.DBID, Op: Op(c.Op), Key: c.Key, Value: c.Value}, err
 }
 
 // appendVarnum appends n in groups of 7 bits, the most significant group first, each but the last
@@ -200,21 +170,6 @@ func appendVarnum(dst []byte, n uint64) []byte {
 
 // varnumSize returns how many bytes appendVarnum appends for a size in memory.
 func varnumSize(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
-
-// cutVarnum splits a varnum off the front of src. Like the original it accepts forms that are
-// longer than necessary.
-func cutVarnum(src []byte) (n uint64, rest []byte, ok bool) {
-	for i, b := range src {
-		if n > math.MaxUint64>>7 {
-			return 0, nil, false
-		}
-		n = n<<7 | uint64(b&0x7F)
-		if b < 0x80 {
-			return n, src[i+1:], true
-		}
-	}
-	return 0, nil, false
-}
 
 // commit is what the commit record of a group says.
 type commit struct {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"gotycoon/client/wire/frame"
 )
 
 func TestParseMessage(t *testing.T) {
@@ -55,7 +57,7 @@ func TestVarnum(t *testing.T) {
 	for _, tt := range tests {
 		b := appendVarnum(nil, tt.n)
 		require.Equal(t, tt.hex, hex.EncodeToString(b))
-		n, rest, ok := cutVarnum(append(b, 9))
+		n, rest, ok := frame.CutVarnum(append(b, 9))
 		require.True(t, ok)
 		require.Equal(t, tt.n, n)
 		require.Equal(t, []byte{9}, rest)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"gotycoon/client/wire/frame"
 )
 
 // UnknownLog in an Origin says that the update was made at a stamp in a log that nobody knows any
@@ -118,7 +120,7 @@ func parsePosition(dst []Origin, msg []byte) (Position, []Origin, error) {
 		return Position{}, dst, errPosition
 	}
 	f := Position{DBID: binary.BigEndian.Uint16(msg[prefixSize+1:])}
-	n, rest, ok := cutVarnum(msg[positionHead:])
+	n, rest, ok := frame.CutVarnum(msg[positionHead:])
 	if !ok || n > uint64(len(rest))/8 {
 		return f, dst, errPosition
 	}
@@ -129,21 +131,21 @@ func parsePosition(dst []Origin, msg []byte) (Position, []Origin, error) {
 }
 
 func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
-	count, rest, ok := cutVarnum(rest)
+	count, rest, ok := frame.CutVarnum(rest)
 	if !ok || count > uint64(len(rest)) {
 		return dst, nil, errPosition
 	}
 	before := Stamp(0)
 	for range count {
 		var n, diff uint64
-		if n, rest, ok = cutVarnum(rest); !ok || n > uint64(len(logs)/8) {
+		if n, rest, ok = frame.CutVarnum(rest); !ok || n > uint64(len(logs)/8) {
 			return dst, nil, errPosition
 		}
 		if n == 0 {
 			dst = append(dst, Origin{})
 			continue
 		}
-		if diff, rest, ok = cutVarnum(rest); !ok {
+		if diff, rest, ok = frame.CutVarnum(rest); !ok {
 			return dst, nil, errPosition
 		}
 		before += Stamp(unzigzag(diff))

@@ -177,7 +177,7 @@ func (s *running) keep() {
 	s.t.Helper()
 	s.awaitPrimary()
 	ctx := s.t.Context()
-	locks := &client.Locks{Addr: s.at(s.cfg.Services.LockPort)}
+	locks := client.NewLocks(s.at(s.cfg.Services.LockPort), client.Options{})
 	for _, key := range []string{"invoice/4711", "nightly-report", "warehouse/7/shelf/3"} {
 		held, err := locks.Acquire(ctx, key, client.LockOptions{})
 		require.NoError(s.t, err)
@@ -191,10 +191,10 @@ func (s *running) keep() {
 		require.NoError(s.t, counters.Acquire(ctx, name, uint32(3+i*5), 100))
 	}
 	require.NoError(s.t, counters.Release(ctx, "licences/editor", 9))
-	orders := &client.Coconut{Addr: s.at(s.cfg.Services.SequencePort), Name: "orders"}
+	orders := client.NewSequence(s.at(s.cfg.Services.SequencePort), "orders", client.Options{})
 	_, err = orders.Fetch(ctx, 5)
 	require.NoError(s.t, err)
-	quota := &client.Coconut{Addr: s.at(s.cfg.Services.QuotaPort), Name: "seats"}
+	quota := client.NewQuota(s.at(s.cfg.Services.QuotaPort), "seats", client.Options{})
 	_, err = quota.Increase(ctx, 250, "")
 	require.NoError(s.t, err)
 	_, _, err = quota.Apply(ctx, 30, "")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 // issued is a number that a client was given: a fencing token, a sequence number, or nothing but

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db/record"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/compat/ktproc"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // request is bytes to send, the updates they ask for, and how to read the answer.

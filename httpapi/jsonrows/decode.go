@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // TypeJSON is the media type of the bodies.

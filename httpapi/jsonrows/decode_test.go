@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/jsonrows"
-	"gotycoon/httpapi/tsv"
 )
 
 func pairs(r *tsv.Rows) (all [][2]string) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // Form says how the output of a procedure is written.

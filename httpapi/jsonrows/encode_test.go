@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"gotycoon/client/wire/tsv"
 	"gotycoon/httpapi/jsonrows"
-	"gotycoon/httpapi/tsv"
 )
 
 func numbers(names ...string) func([]byte) bool {

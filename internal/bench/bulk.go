@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 const (

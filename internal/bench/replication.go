@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // delays measures single updates, one after the other: the clock runs from the master's reply. The

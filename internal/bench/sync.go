@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 const (

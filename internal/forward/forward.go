@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/member"
 	"gotycoon/internal/netio"
 )

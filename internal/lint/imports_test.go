@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,22 +18,19 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/status":   {},
 
-	"httpapi":                {"access", "binproto/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/jsonrows", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
-	"httpapi/date":           {},
-	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
-	"httpapi/jsonrows":       {"httpapi/tsv"},
-	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
-	"binproto/frame":         {},
-	"services/counter":       {"access", "binproto/frame", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
-	"services/counter/frame": {},
+	"httpapi":          {"access", "client/wire/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/jsonrows", "httpapi/message", "client/wire/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi/date":     {},
+	"httpapi/message":  {"internal/browser", "internal/lenient", "internal/netio"},
+	"httpapi/jsonrows": {"client/wire/tsv"},
+	"binproto":         {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
+	"services/counter": {"access", "client/wire/frame", "internal/metrics", "internal/netio", "services", "client/wire/counter/frame"},
 
 	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs"},
 	"cluster/election": {"internal/vfs"},
@@ -40,18 +38,18 @@ var arrows = map[string][]string{
 	"access":            {},
 	"access/accesstest": {"access"}, // for tests
 
-	"memcache":                      {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
+	"memcache":                      {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/leader":               {"db", "db/dberr", "db/expr", "db/record", "internal/metrics", "services", "ulog", "db/pages"},
-	"services/lock":                 {"access", "binproto/frame", "db", "db/dberr", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader"},
-	"services/sequence":             {"binproto/frame", "db", "db/pages", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
-	"services":                      {"access", "binproto/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
+	"services/lock":                 {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader"},
+	"services/sequence":             {"client/wire/frame", "db", "db/pages", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
+	"services":                      {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "access/accesstest", "db", "internal/browser", "services", "services/leader", "ulog"},
-	"services/internal/webport":     {"access", "binproto/frame", "db", "db/dberr", "db/pages", "internal/browser", "internal/metrics", "internal/netio", "services"},
-	"services/quota":                {"binproto/frame", "db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
+	"services/internal/webport":     {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "internal/browser", "internal/metrics", "internal/netio", "services"},
+	"services/quota":                {"client/wire/frame", "db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},
 	"snapshot":    {"internal/vfs", "ulog"},
-	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
+	"replication": {"client/wire/frame", "client", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
 
 	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
@@ -74,24 +72,27 @@ var arrows = map[string][]string{
 	"db/store":           {"internal/pieces", "ulog/update"},
 	"db/store/storetest": {"db/store", "ulog/update"},
 	"db/voidstore":       {"db/store", "ulog/update"},
-	"ulog":               {"internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
+	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
 
 	"tools/remote":                {"client", "db/filestore", "db/rebuild", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/util":                  {"client", "httpapi/date", "httpapi/tsv", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/util":                  {"client", "httpapi/date", "client/wire/tsv", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/replsql":               {}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
 	"tools/cli":                   {"internal/tlsfiles", "tools/manual"},
 	"tools/manual":                {},
-	"client":                      {"binproto/frame", "httpapi/tsv", "services/counter/frame"},
+	"client":                      {"client/wire/frame", "client/wire/tsv", "client/wire/counter/frame"}, // a module of its own
+	"client/wire/frame":           {},
+	"client/wire/tsv":             {},
+	"client/wire/counter/frame":   {},
 
-	"internal/netio": {"access", "binproto/frame", "db/owed", "internal/metrics", "internal/pieces", "internal/rawio"},
+	"internal/netio": {"access", "client/wire/frame", "db/owed", "internal/metrics", "internal/pieces", "internal/rawio"},
 
 	"internal/browser":     {},
-	"internal/forward":     {"access", "binproto/frame", "internal/member", "internal/netio"},
-	"internal/member":      {"access", "binproto/frame", "internal/netio", "internal/tlsport"},
+	"internal/forward":     {"access", "client/wire/frame", "internal/member", "internal/netio"},
+	"internal/member":      {"access", "client/wire/frame", "internal/netio", "internal/tlsport"},
 	"internal/lenient":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
@@ -108,9 +109,10 @@ var arrows = map[string][]string{
 	"internal/procinfo":    {},
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
-	"internal/bench":       {"binproto/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"client/wire/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/chaos":         {},
+	"compat/client":        {},
 	"compat/cluster":       {},
 	"compat/upgrade":       {},
 	"compat/crash":         {},
@@ -132,6 +134,28 @@ func TestImportDirections(t *testing.T) {
 		findings = append(findings, badImports(p, arrows)...)
 	}
 	forbid(t, "imports that internal/lint does not allow", findings)
+}
+
+// The client is a module of its own: who builds it needs nothing but the standard library, whose
+// packages have no dot in the first part of their path.
+func TestTheClientNeedsNothingElse(t *testing.T) {
+	var findings []string
+	for _, p := range load(t) {
+		if p.path != "client" && !strings.HasPrefix(p.path, "client/") {
+			continue
+		}
+		for _, f := range p.code {
+			for _, spec := range f.Imports {
+				path := unquote(spec.Path.Value)
+				first, _, _ := strings.Cut(path, "/")
+				ours := first == "gotycoon" && !strings.HasPrefix(path, "gotycoon/client/")
+				if ours || strings.Contains(first, ".") {
+					findings = append(findings, f.path+" imports "+path)
+				}
+			}
+		}
+	}
+	forbid(t, "imports that the client's module does not have", findings)
 }
 
 func badImports(p *pkg, table map[string][]string) []string {

@@ -14,7 +14,7 @@ import (
 	"unicode"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/netio"
 )
 

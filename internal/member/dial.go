@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // Limit is the longest time of a handshake, on both sides.

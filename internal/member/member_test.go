@@ -19,7 +19,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/access/accesstest"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/member"
 	"gotycoon/internal/netio"
 )

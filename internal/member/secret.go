@@ -12,7 +12,7 @@ import (
 	"slices"
 	"sync"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 const (

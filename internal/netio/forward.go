@@ -3,7 +3,7 @@ package netio
 import (
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // Forward passes connections on to the primary, on a server that is not the primary: package

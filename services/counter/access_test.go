@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access/accesstest"
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 func TestRights(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"gotycoon/access"
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 // answer carries out a request and appends the reply to Out. body is valid until answer returns.

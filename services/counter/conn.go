@@ -8,9 +8,9 @@ import (
 	"net"
 	"os"
 
-	memberframe "gotycoon/binproto/frame"
+	"gotycoon/client/wire/counter/frame"
+	memberframe "gotycoon/client/wire/frame"
 	"gotycoon/internal/netio"
-	"gotycoon/services/counter/frame"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 // pair is one connection to each of the two servers.

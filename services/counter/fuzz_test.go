@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 // FuzzConnection sends arbitrary bytes in two pieces and the end. The server must answer what it

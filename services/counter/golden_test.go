@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services/internal/servicetest"
 )
 

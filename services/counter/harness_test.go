@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 // start runs a server until the test ends.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 // model is what a table must do, in plain maps.

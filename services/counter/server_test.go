@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 func TestConsumptionDoesNotOverflow(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/internal/metrics"
-	"gotycoon/services/counter/frame"
 )
 
 // command is a kind of request that is counted.

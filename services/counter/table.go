@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 const (

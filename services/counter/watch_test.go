@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/counter/frame"
 	"gotycoon/services/counter"
-	"gotycoon/services/counter/frame"
 )
 
 func TestTheLargestCountersComeFirst(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"gotycoon/access"
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )

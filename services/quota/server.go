@@ -19,7 +19,7 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/services"
 	"gotycoon/services/internal/webport"

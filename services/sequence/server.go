@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/pages"
 	"gotycoon/internal/metrics"

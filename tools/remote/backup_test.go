@@ -19,8 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
 	"gotycoon/client"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"

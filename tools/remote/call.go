@@ -111,6 +111,18 @@ func (c *call) withJSON() *call {
 	return c
 }
 
+// expiry returns the expiry that the option says. 0 means that the record expires at once, as with
+// the original; in package client it would mean never.
+func expiry(xt int64) client.Expiry {
+	switch xt {
+	case 0:
+		return client.At(time.Now().Truncate(time.Second))
+	case math.MaxInt64:
+		return client.Never
+	}
+	return client.Expiry(xt)
+}
+
 // withExpiry adds the option for the expiration time, and returns a pointer to its value.
 func (c *call) withExpiry() *int64 {
 	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")

@@ -55,8 +55,8 @@ func TestCompare(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, sides[0][1].Remove(ctx, "key0000007"))
 	require.NoError(t, sides[1][1].Remove(ctx, "key0002999"))
-	require.NoError(t, sides[0][2].Set(ctx, "key0000100", []byte("value"), client.XT(-4_000_000_000)))
-	require.NoError(t, sides[1][2].Set(ctx, "new", []byte("value"), client.XT(3))) // is left out
+	require.NoError(t, sides[0][2].Set(ctx, "key0000100", []byte("value"), client.Expiry(-4_000_000_000)))
+	require.NoError(t, sides[1][2].Set(ctx, "new", []byte("value"), client.Expiry(3))) // is left out
 	want := "0\tequal\t3000\t3000\t0\n1\tdiffers\t2999\t2999\t2\n>\tkey0000007\n<\tkey0002999\n2\tdiffers\t3000\t3000\t1\n!\tkey0000100\n"
 	host, port, _ := strings.Cut(one, ":")
 	for _, args := range [][]string{{one, two}, {"-by", "hash", one, two}, {"-host", host, "-port", port, two}} {

@@ -44,9 +44,9 @@ func importRecords(ctx context.Context, c *call) error {
 		return err
 	}
 	im := &importer{call: c, progress: c.progress(size)}
-	im.store = &textStorer{db: db, xt: client.XT(*xt)}
+	im.store = &textStorer{db: db, expires: expiry(*xt)}
 	if *binary {
-		im.store = &binaryStorer{client: c.client, db: c.number(), xt: client.XT(*xt)}
+		im.store = &binaryStorer{client: c.client, db: c.number(), expires: expiry(*xt)}
 	}
 	err = im.run(ctx, in)
 	im.progress.End()
@@ -194,8 +194,8 @@ const (
 
 // textStorer sends batches over TSV-RPC.
 type textStorer struct {
-	db *client.DB
-	xt client.XT
+	db      *client.DB
+	expires client.Expiry
 }
 
 func (s *textStorer) send(ctx context.Context, b *batch) (name string, err error) {
@@ -204,7 +204,7 @@ func (s *textStorer) send(ctx context.Context, b *batch) (name string, err error
 		for _, r := range b.sets {
 			records[r.Key] = r.Value
 		}
-		if _, err := s.db.SetBulk(ctx, records, s.xt, false); err != nil {
+		if _, err := s.db.SetBulk(ctx, records, s.expires, false); err != nil {
 			return nameSet, err
 		}
 	}
@@ -216,16 +216,16 @@ func (s *textStorer) send(ctx context.Context, b *batch) (name string, err error
 
 // binaryStorer sends batches over the binary protocol.
 type binaryStorer struct {
-	client *client.Client
-	db     uint16
-	xt     client.XT
+	client  *client.Client
+	db      uint16
+	expires client.Expiry
 }
 
 func (s *binaryStorer) send(ctx context.Context, b *batch) (name string, err error) {
 	if len(b.sets) > 0 {
 		records := make([]client.BinaryRecord, len(b.sets))
 		for i, r := range b.sets {
-			records[i] = client.BinaryRecord{DB: s.db, Key: r.Key, Value: r.Value, XT: s.xt}
+			records[i] = client.BinaryRecord{DB: s.db, Key: r.Key, Value: r.Value, Expiry: s.expires}
 		}
 		n, err := s.client.SetBinary(ctx, records)
 		if err == nil && n < len(records) { // the server skips records of a missing database

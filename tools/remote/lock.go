@@ -16,7 +16,7 @@ const fenceVariable = "KT_FENCE"
 // lockCall is one run of lock.
 type lockCall struct {
 	*call
-	locks  client.Locks
+	locks  *client.Locks
 	status *bool
 	list   *bool
 	cancel *string
@@ -46,7 +46,7 @@ func lock(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	lc.locks = client.Locks{Addr: addr, Timeout: o.Timeout, TLS: o.TLS}
+	lc.locks = client.NewLocks(addr, o)
 	return lc.do(ctx)
 }
 

@@ -22,7 +22,7 @@ func (f *risingFences) Reserve(n uint64) (uint64, error) { return f.bound.Add(n)
 
 // locks is a lock server for a test.
 type locks struct {
-	client.Locks
+	*client.Locks
 	t    *testing.T
 	port string
 }
@@ -37,7 +37,7 @@ func startLocks(t *testing.T) *locks {
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
-	return &locks{Locks: client.Locks{Addr: l.Addr().String()}, t: t, port: port}
+	return &locks{Locks: client.NewLocks(l.Addr().String(), client.Options{}), t: t, port: port}
 }
 
 func (l *locks) run(args ...string) result {

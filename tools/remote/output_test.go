@@ -35,6 +35,17 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// -xt 0 is the original's word for a record that expires at once, whatever it is in package client.
+func TestZeroExpiresAtOnce(t *testing.T) {
+	succeed(t, "", "set", "-xt", "0", "at once", "1")
+	succeed(t, "", "setbulk", "-xt", "0", "at once in bulk", "1")
+	succeed(t, "", "setbulk", "-bin", "-xt", "0", "at once in binary", "1")
+	for _, key := range []string{"at once", "at once in bulk", "at once in binary"} {
+		r := command(t, "", "get", "-pt", key) // it may live to the end of the second
+		require.True(t, r.exit != 0 || strings.HasPrefix(r.stdout, "1\t"), r)
+	}
+}
+
 func TestJSONOfReports(t *testing.T) {
 	clear(t)
 	var status struct {

@@ -25,7 +25,7 @@ func set(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	key, value, expires := c.args[0], []byte(c.args[1]), client.XT(*xt)
+	key, value, expires := c.args[0], []byte(c.args[1]), expiry(*xt)
 	switch {
 	case *add:
 		return c.failed("DB::add", db.Add(ctx, key, value, expires))
@@ -114,18 +114,18 @@ func setBulk(ctx context.Context, c *call) error {
 		return err
 	}
 	if *binary {
-		return c.setBinary(ctx, pairs(c.args), client.XT(*xt))
+		return c.setBinary(ctx, pairs(c.args), expiry(*xt))
 	}
-	_, err = db.SetBulk(ctx, pairs(c.args), client.XT(*xt), false)
+	_, err = db.SetBulk(ctx, pairs(c.args), expiry(*xt), false)
 	return c.failed("DB::set_bulk", err)
 }
 
 // setBinary stores records over the binary protocol, sorted by key. The original stores them in
 // this order too, as its update log shows.
-func (c *call) setBinary(ctx context.Context, values map[string][]byte, xt client.XT) error {
+func (c *call) setBinary(ctx context.Context, values map[string][]byte, expires client.Expiry) error {
 	var records []client.BinaryRecord
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		records = append(records, client.BinaryRecord{DB: c.number(), Key: key, Value: values[key], XT: xt})
+		records = append(records, client.BinaryRecord{DB: c.number(), Key: key, Value: values[key], Expiry: expires})
 	}
 	n, err := c.client.SetBinary(ctx, records)
 	if err == nil && n != len(records) { // the server skips records of a missing database

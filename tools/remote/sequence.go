@@ -10,12 +10,6 @@ import (
 	"gotycoon/tools/show"
 )
 
-// coconut returns a client of the sequence or quota with this name, on the server of the options.
-func (c *call) coconut(name string) (*client.Coconut, error) {
-	addr, o, err := c.server()
-	return &client.Coconut{Addr: addr, Name: name, Timeout: o.Timeout, TLS: o.TLS, Credentials: o.Credentials}, err
-}
-
 // seq prints sequence numbers, or explains a number.
 func seq(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the sequence (default: the one without a name)")
@@ -28,10 +22,12 @@ func seq(ctx context.Context, c *call) error {
 	if *explain != (len(c.args) == 1) {
 		return usageError("-explain and a number belong together")
 	}
-	server, err := c.coconut(*name)
+	addr, o, err := c.server()
 	if err != nil {
 		return err
 	}
+	server := client.NewSequence(addr, *name, o)
+	defer server.Close()
 	if *explain {
 		text, err := server.Explain(ctx, c.args[0])
 		if err != nil {
@@ -51,7 +47,7 @@ func seq(ctx context.Context, c *call) error {
 }
 
 // printNumbers prints the next n numbers, which are consecutive.
-func (c *call) printNumbers(ctx context.Context, server *client.Coconut, n int) error {
+func (c *call) printNumbers(ctx context.Context, server *client.Sequence, n int) error {
 	numbers, err := server.Fetch(ctx, n)
 	for _, n := range numbers {
 		if err := c.printOne("number", n); err != nil {
@@ -74,10 +70,12 @@ func quota(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	server, err := c.coconut(*name)
+	addr, o, err := c.server()
 	if err != nil {
 		return err
 	}
+	server := client.NewQuota(addr, *name, o)
+	defer server.Close()
 	var journal, remaining int64
 	switch c.args[0] {
 	case "query":

@@ -132,7 +132,7 @@ func TestQuotaCallsThatAreRefused(t *testing.T) {
 		require.Contains(t, r.stderr, says, args)
 		require.Empty(t, r.stdout, args)
 	}
-	server := &client.Coconut{Addr: net.JoinHostPort("127.0.0.1", c.quota)}
+	server := client.NewQuota(net.JoinHostPort("127.0.0.1", c.quota), "", client.Options{})
 	remaining, err := server.Query(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 99, remaining)

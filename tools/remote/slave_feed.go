@@ -126,7 +126,7 @@ func (r *feed) rest(ctx context.Context) bool {
 // follow prints the updates that come over one connection.
 func (r *feed) follow(ctx context.Context) error {
 	r.checked = false
-	for u, err := range r.client.Follow(ctx, r.at.stamp, uint16(*r.sid), *r.white) {
+	for u, err := range r.client.FollowLog(ctx, r.at.stamp, uint16(*r.sid), *r.white) {
 		if err == nil {
 			err = r.take(ctx, u)
 		}
@@ -140,7 +140,7 @@ func (r *feed) follow(ctx context.Context) error {
 // take handles one message of the stream. At the first message it calls check: now the server reads
 // its log and keeps the files, so the answer about the log's beginning stays true while the
 // connection lasts.
-func (r *feed) take(ctx context.Context, u client.Update) error {
+func (r *feed) take(ctx context.Context, u client.LogMessage) error {
 	if !r.checked {
 		if err := r.check(ctx); err != nil {
 			return err
@@ -223,7 +223,7 @@ func (r *feed) warn(text string) {
 }
 
 // show prints an update: time stamp, server ID, database, operation, and key and value in Base64.
-func (f *follower) show(u client.Update) error {
+func (f *follower) show(u client.LogMessage) error {
 	up, err := ulog.ParseMessage(u.Log)
 	name, columns := "unknown", [][]byte{unknownPart(u.Log)}
 	switch {
@@ -246,7 +246,7 @@ func (f *follower) show(u client.Update) error {
 
 // updateObject makes the JSON object of an update. Keys and values are always in Base64, since a
 // value is printed as it is stored, with its expiration time in front.
-func updateObject(u client.Update, up ulog.Update, name string, columns [][]byte) map[string]any {
+func updateObject(u client.LogMessage, up ulog.Update, name string, columns [][]byte) map[string]any {
 	m := map[string]any{"ts": u.TS, "sid": up.SID, "db": up.DBID, "op": name}
 	for i, key := range [...]string{"key_base64", "value_base64"} {
 		if i < len(columns) {

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 	"gotycoon/tools/show"
 )
 

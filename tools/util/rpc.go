@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"gotycoon/client"
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 // rpc calls a procedure of a server and prints its outcome and the returned columns.

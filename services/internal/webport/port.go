@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"

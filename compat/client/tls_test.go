@@ -100,7 +100,7 @@ func TestARestartIsNoticedOverTLS(t *testing.T) {
 	require.NoError(t, <-ended, "a new connection was made")
 }
 
-func TestManyGoroutinesCallACoconutOverTLS(t *testing.T) {
+func TestManyGoroutinesFetchNumbersOverTLS(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
@@ -111,7 +111,8 @@ func TestManyGoroutinesCallACoconutOverTLS(t *testing.T) {
 		c.UpdateLog, c.ServerID = dir+"/ulog", 1
 	})
 	defer s.stop()
-	c := client.Coconut{Addr: fmt.Sprintf("127.0.0.1:%d", port), TLS: config}
+	c := client.NewSequence(fmt.Sprintf("127.0.0.1:%d", port), "", client.Options{TLS: config})
+	defer c.Close()
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -56,10 +56,10 @@ func TestBinaryBulk(t *testing.T) {
 	large := bytes.Repeat([]byte{0xbf}, 100_000) // more than the buffer of a connection
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
 	n, err := c.SetBinary(ctx, []client.BinaryRecord{
-		{Key: "", Value: []byte("empty"), XT: client.Never},
-		{Key: "large", Value: large, XT: client.At(soon)},
-		{DB: 1, Key: "tree", Value: []byte("1"), XT: client.Never},
-		{DB: 9, Key: "nowhere", XT: client.Never},
+		{Key: "", Value: []byte("empty"), Expiry: client.Never},
+		{Key: "large", Value: large, Expiry: client.At(soon)},
+		{DB: 1, Key: "tree", Value: []byte("1"), Expiry: client.Never},
+		{DB: 9, Key: "nowhere", Expiry: client.Never},
 	})
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
@@ -76,7 +76,7 @@ func TestBinaryBulk(t *testing.T) {
 	n, err = c.RemoveBinary(ctx, 0, []string{"large", "none"})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.NoError(t, c.SetBinaryNoReply(ctx, []client.BinaryRecord{{Key: "quick", XT: client.Never}}))
+	require.NoError(t, c.SetBinaryNoReply(ctx, []client.BinaryRecord{{Key: "quick", Expiry: client.Never}}))
 	exists, err := db.Exists(ctx, "quick") // on the same connection, so after it
 	require.NoError(t, err)
 	require.True(t, exists)

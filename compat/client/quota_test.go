@@ -3,11 +3,8 @@ package client_test
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +21,7 @@ type starter interface {
 	Close() error
 }
 
-func startCoconut(t *testing.T, s starter, err error) (addr string) {
+func startService(t *testing.T, s starter, err error) (addr string) {
 	t.Helper()
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +31,7 @@ func startCoconut(t *testing.T, s starter, err error) (addr string) {
 	return l.Addr().String()
 }
 
-func coconutDB(t *testing.T) *db.DB {
+func servicesDB(t *testing.T) *db.DB {
 	t.Helper()
 	c, err := db.Open([]string{filepath.Join(t.TempDir(), "services.kct")}, db.Options{})
 	require.NoError(t, err)
@@ -42,10 +39,11 @@ func coconutDB(t *testing.T) *db.DB {
 	return c.DB(0)
 }
 
-func TestCoconutSequences(t *testing.T) {
+func TestSequences(t *testing.T) {
 	ctx := context.Background()
-	s, err := sequence.New(sequence.Options{DB: coconutDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
-	c := &client.Coconut{Addr: startCoconut(t, s, err), Name: "a&b", Timeout: 10 * time.Second}
+	s, err := sequence.New(sequence.Options{DB: servicesDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
+	addr := startService(t, s, err)
+	c := client.NewSequence(addr, "a&b", client.Options{Timeout: 10 * time.Second})
 	numbers, err := c.Fetch(ctx, 1)
 	require.NoError(t, err)
 	require.Len(t, numbers, 1)
@@ -62,17 +60,17 @@ func TestCoconutSequences(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "reserve: 2  server_no: 1  secondstamp: 1492962986 (2017-04-23 15:56:26)  serial_no: 2", text)
 	_, err = c.Explain(ctx, "a R")
-	require.EqualError(t, err, `"a R" is no sequence number`)
-	c.Name = strings.Repeat("n", 256)
-	numbers, err = c.Fetch(ctx, 1)
+	require.EqualError(t, err, `2: invalid operation: "a R" is no sequence number`)
+	numbers, err = client.NewSequence(addr, strings.Repeat("n", 256), client.Options{}).Fetch(ctx, 1)
 	require.ErrorContains(t, err, "400 Bad Request: a name or an id may have 255 bytes")
 	require.Empty(t, numbers, "the words of an error are no numbers")
 }
 
-func TestCoconutQuotas(t *testing.T) {
+func TestQuotas(t *testing.T) {
 	ctx := context.Background()
-	s, err := quota.New(quota.Options{DB: coconutDB(t), Limit: 10})
-	c := &client.Coconut{Addr: startCoconut(t, s, err)}
+	s, err := quota.New(quota.Options{DB: servicesDB(t), Limit: 10})
+	addr := startService(t, s, err)
+	c := client.NewQuota(addr, "", client.Options{})
 	for range 2 {
 		journal, remaining, err := c.Apply(ctx, 4, "same call")
 		require.NoError(t, err)
@@ -100,53 +98,7 @@ func TestCoconutQuotas(t *testing.T) {
 	remaining, err = c.Query(ctx)
 	require.NoError(t, err)
 	require.Zero(t, remaining)
-	c.Name = "unknown"
-	_, err = c.Query(ctx)
+	_, err = client.NewQuota(addr, "unknown", client.Options{}).Query(ctx)
+	require.ErrorIs(t, err, client.ErrNoQuota)
 	require.ErrorContains(t, err, "404 Not Found")
-}
-
-// A call without an id is made once, also when the server ends the connection instead of answering:
-// it may have counted.
-func TestCallsThatChangeAQuotaAreNotRepeated(t *testing.T) {
-	ctx := context.Background()
-	var calls atomic.Int32
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) > 1 { // on the connection that the first call has left
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = w.Write([]byte("7\n"))
-	}))
-	defer s.Close()
-	c := &client.Coconut{Addr: s.Listener.Addr().String()}
-	for name, call := range map[string]func() error{
-		"apply":    func() error { _, _, err := c.Apply(ctx, 1, ""); return err },
-		"cancel":   func() error { _, _, err := c.Cancel(ctx, 1, ""); return err },
-		"increase": func() error { _, err := c.Increase(ctx, 1, ""); return err },
-		"decrease": func() error { _, err := c.Decrease(ctx, 1, ""); return err },
-		"empty":    func() error { return c.Empty(ctx) },
-	} {
-		calls.Store(0)
-		_, err := c.Query(ctx)
-		require.NoError(t, err)
-		require.Error(t, call(), name)
-		require.EqualValues(t, 2, calls.Load(), name)
-	}
-}
-
-// What another kind of server says is neither a number nor an amount.
-func TestCoconutOfAnotherServer(t *testing.T) {
-	ctx := context.Background()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("1 or two words\n"))
-	}))
-	defer s.Close()
-	c := &client.Coconut{Addr: s.Listener.Addr().String()}
-	_, err := c.Fetch(ctx, 1)
-	require.ErrorContains(t, err, "is it its port")
-	_, err = c.Explain(ctx, "aR2011o_cWG00002")
-	require.ErrorContains(t, err, "is it its port")
-	_, err = c.Query(ctx)
-	require.ErrorContains(t, err, "is it its port")
-	_, _, err = c.Apply(ctx, 1, "")
-	require.ErrorContains(t, err, "is it its port")
 }

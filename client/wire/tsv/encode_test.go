@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"gotycoon/httpapi/tsv"
+	"gotycoon/client/wire/tsv"
 )
 
 func TestChoose(t *testing.T) {

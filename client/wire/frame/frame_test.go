@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/binproto/frame"
+	"gotycoon/client/wire/frame"
 )
 
 // part is one encoded part and what it decodes to.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 // FuzzArguments decodes arbitrary bodies; what is accepted must come back after it was encoded.

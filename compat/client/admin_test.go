@@ -34,7 +34,7 @@ func TestUpdateLog(t *testing.T) {
 	require.NoError(t, db.Remove(t.Context(), "followed"))
 
 	var stamps []uint64
-	for u, err := range c.Follow(t.Context(), last, 0, false) {
+	for u, err := range c.FollowLog(t.Context(), last, 0, false) {
 		require.NoError(t, err)
 		if u.Heartbeat {
 			break
@@ -46,7 +46,7 @@ func TestUpdateLog(t *testing.T) {
 	require.Less(t, last, stamps[0])
 	require.Less(t, stamps[0], stamps[1])
 
-	for u, err := range c.Follow(t.Context(), last, 1, false) {
+	for u, err := range c.FollowLog(t.Context(), last, 1, false) {
 		require.NoError(t, err)
 		require.Empty(t, u.Log, "updates of server 1 are left out")
 		if u.Heartbeat {

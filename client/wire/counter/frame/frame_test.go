@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/services/counter/frame"
+	"gotycoon/client/wire/counter/frame"
 )
 
 func TestRequests(t *testing.T) {
