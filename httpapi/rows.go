@@ -13,7 +13,7 @@ type row struct {
 type kind byte
 
 const (
-	asBytes  kind = iota
+	asBytes  kind = iota + 1
 	asText        // words
 	asFlag        // present or not
 	asInt         // an integer

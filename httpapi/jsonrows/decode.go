@@ -228,7 +228,7 @@ func (d *decoder) number() ([]byte, error) {
 		d.at = from
 		return nil, d.fail("no number")
 	}
-	if bytes.IndexAny(text, "eE") < 0 {
+	if !bytes.ContainsAny(text, "eE") {
 		return text, nil
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
