@@ -130,8 +130,13 @@ type cursor struct {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
-	c.watch.end()
-	c.watch, c.document = nil, document{}
+	if c.watch != nil {
+		c.watch.end()
+		c.watch = nil
+	}
+	if c.document.text != "" {
+		c.document = document{}
+	}
 	c.req.Recycle()
 	c.in.Reset(keepRows)
 	c.out.lack = nil

@@ -27,7 +27,11 @@ const (
 
 // sendsJSON reports whether the body of a request is JSON.
 func sendsJSON(r *message.Request) bool {
-	kind, _, _ := bytes.Cut(r.ContentType(), []byte(";"))
+	kind := r.ContentType()
+	if len(kind) < len(jsonrows.TypeJSON) || kind[len("application/")]|0x20 != 'j' { // nearly always
+		return false
+	}
+	kind, _, _ = bytes.Cut(kind, []byte(";"))
 	return message.EqualFold(bytes.TrimSpace(kind), jsonrows.TypeJSON) && r.Announced()
 }
 
@@ -35,6 +39,8 @@ func sendsJSON(r *message.Request) bool {
 func wantsJSON(r *message.Request) bool {
 	accept := r.Accept()
 	switch {
+	case len(accept) == 0:
+		return sendsJSON(r)
 	case names(accept, tsv.TypeTSV):
 		return false
 	case sendsJSON(r):

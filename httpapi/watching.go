@@ -17,10 +17,7 @@ type watching struct {
 	heartbeat  time.Duration
 }
 
-// end ends a watch, if there is one.
 func (w *watching) end() {
-	if w != nil {
-		w.Close()
-		w.all.Add(-1)
-	}
+	w.Close()
+	w.all.Add(-1)
 }
