@@ -130,9 +130,13 @@ func (t *eventStream) pass(e ulog.Entry) error {
 	return t.look()
 }
 
-// look looks at the rights, and sends what has been collected, or a heartbeat.
+// look looks at the client and its rights, and sends what has been collected, or a heartbeat. A
+// client that has closed its own direction counts as gone, so that its place is free at once.
 func (t *eventStream) look() error {
 	t.looked = time.Now()
+	if t.conn.Gone() {
+		return errBroken
+	}
 	if err := t.mayGoOn(); err != nil {
 		return err
 	}
