@@ -154,6 +154,9 @@ func (g *gate) mayCall() error {
 			return v.Key(need.rights, d, prefix)
 		}
 		return nil
+	case aboutPart:
+		prefix, _ := g.call.in.Get("prefix")
+		return v.Key(need.rights, d, prefix)
 	case aboutKeys:
 		for row := range g.call.in.All() {
 			if len(row.Name) > 0 && row.Name[0] == '_' {

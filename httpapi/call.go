@@ -28,6 +28,8 @@ type procedure struct {
 	uses   uses
 	tally  tally
 	expect dberr.Code // the error that is a normal outcome and answered with 450; dberr.Success: none is
+	gone   string     // what is no longer there when it answers 410
+	off    string     // what the server lacks when it answers 501; empty: it has what it takes
 	help   string
 	in     []row
 	out    []row
@@ -49,6 +51,7 @@ const (
 	aboutKey                   // the parameter key
 	aboutKeys                  // the keys of a bulk procedure
 	aboutPrefix                // the parameter prefix
+	aboutPart                  // the keys with the parameter prefix; without it the whole database
 	aboutDatabase              // the whole database
 	aboutFile                  // the same; with a command the whole server, and Admin
 	aboutCursor                // the whole database of the cursor
@@ -76,9 +79,6 @@ const (
 	tallyMisc
 )
 
-// row is a row of a procedure's input or output.
-type row struct{ name, help string }
-
 // table has the procedures that a Handler serves. NewHandler hands it down to every call, because a
 // procedure of the table (help) reads the table.
 type table struct {
@@ -103,6 +103,9 @@ type call struct {
 	bulk    bulk              // room for a bulk procedure
 	cursors map[int64]*cursor // by the client's number; nil until the first one
 
+	document document  // what is answered in place of the output; the zero value: nothing
+	watch    *watching // the stream that the call has begun; nil: the reply is output
+
 	db     *db.DB  // nil: there is no such database
 	cur    *cursor // nil: there is no such cursor
 	curID  int64
@@ -112,6 +115,9 @@ type call struct {
 
 	monitor *monitor // of the connection; nil: none
 }
+
+// document is a reply that is no table.
+type document struct{ kind, text string }
 
 // bulk is room for the records of a bulk procedure.
 type bulk struct {
@@ -137,12 +143,20 @@ type monitor struct {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (c *call) recycle() {
+	if c.watch != nil {
+		c.watch.end()
+		c.watch = nil
+	}
+	if c.document.text != "" {
+		c.document = document{}
+	}
 	c.req.Recycle()
 	c.in.Reset(keepRows)
 	c.out.lack = nil
 	c.out.rows.Reset(keepRows)
 	c.out.arena = shrink(c.out.arena)
 	c.out.value = shrink(c.out.value)
+	c.out.json = shrink(c.out.json)
 	if cap(c.bulk.keys) > keepRows || cap(c.bulk.records) > keepRows {
 		c.bulk = bulk{}
 	}

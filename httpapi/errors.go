@@ -22,6 +22,9 @@ var (
 	errNoServices     = errors.New("the server has no services' database, " +
 		"which a port for locks, sequences or quotas, or -services, gives it")
 
+	errNoWatch     = errors.New("the server keeps no update log to watch (-ulog, -sid)")
+	errManyWatches = errors.New("too many clients watch this server now: come again later, or watch another server")
+
 	errNoCluster = errors.New("the server is in no cluster (-cluster)")
 
 	errElected = errors.New("the cluster decides whom this server follows, and which server is the primary: 'ktremotemgr cluster switchover'")
@@ -44,6 +47,7 @@ const (
 	statusUnauthorized   = 401
 	statusForbidden      = 403
 	statusNotFound       = 404
+	statusGone           = 410
 	statusTooLarge       = 413
 	statusLogical        = 450
 	statusInternal       = 500
@@ -117,6 +121,14 @@ func (e *ClusterError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *ClusterError) Unwrap() error { return e.Err }
 
+// goneError says that the log has no longer what a client wants to hear of.
+type goneError struct{ err error }
+
+// Error says what to do.
+func (e *goneError) Error() string {
+	return "the update log has no longer everything after this time stamp: read the records anew, and watch from now on (" + e.err.Error() + ")"
+}
+
 // late reports whether another server was not as far as it should be.
 func late(err error) bool {
 	_, behind := errors.AsType[*behindError](err)
@@ -145,16 +157,19 @@ func statusOf(p *procedure, err error) int {
 	} else if ok {
 		return statusUnavailable
 	}
+	if _, ok := errors.AsType[*goneError](err); ok {
+		return statusGone
+	}
 	if late(err) {
 		return statusUnavailable
 	}
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong),
+	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, errManyWatches), errors.Is(err, netio.ErrLong),
 		errors.Is(err, ulog.ErrManyPins):
 		return statusUnavailable
-	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS),
+	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoWatch),
 		errors.Is(err, errNoServices), errors.Is(err, errNoCluster), errors.Is(err, errElected):
 		return statusNotImplemented
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/client/wire/frame"
 	"gotycoon/client/wire/tsv"
+	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/lenient"
 )
@@ -64,7 +65,11 @@ func (s *Session) moveBody() (over bool) {
 		return false
 	}
 	var in tsv.Rows
-	tsv.Decode(&in, bytes.Clone(s.req.Body()), s.req.ContentType())
+	if body := bytes.Clone(s.req.Body()); !sendsJSON(&s.req) {
+		tsv.Decode(&in, body, s.req.ContentType())
+	} else if jsonrows.Decode(&in, body, func([]byte) bool { return false }) != nil {
+		return false // which is answered here
+	}
 	s.moving = s.lives(&in)
 	return s.moving && s.move(nil)
 }

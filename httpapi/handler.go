@@ -12,16 +12,20 @@
 // Beside the way:
 //
 //	procedures.go   the table of procedures: a row has everything there is to say about one
+//	rows.go         what the rows of input and output may hold
+//	reference.go    the same for people and programs; openapi.go, welcome.go
 //	access.go       whether the client may do what the request asks
 //	rest.go         the verbs GET, HEAD, PUT and DELETE
 //	output.go       the rows that a procedure answers
+//	json.go         who gets JSON (package jsonrows) in place of the tables of package tsv
 //	errors.go       failures and their statuses
 //	session.go      a session, and what few of its requests need
+//	watch.go        the stream of a watch, which rpc_watch.go has begun (watching.go)
 //	options.go      what the server hands over
 //
-// No file needs another one in a ring. From the bottom up: options and output; call; errors and
-// reply; the procedures; their table, and access; session, rest, serve; handler, which hands the
-// table down.
+// No file needs another one in a ring. From the bottom up: options, rows and output; call; errors,
+// json and reply; the procedures; their table, and access; session, rest, serve; handler, which
+// hands the table down.
 //
 // Names, keys and values are slices of the connection's buffer, decoded in place: a request for a
 // small record costs no allocation. Replies are appended to netio.Conn.Out and leave together,

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -23,6 +25,7 @@ type Options struct {
 	Scripts  Scripts         // nil: the server has no script
 	Follower Follower        // nil: the server cannot replicate from a master
 	Replicas Replicas        // the server's followers; nil: it has no update log
+	Watches  Watches         // nil: the server has no update log
 	Pages    *browser.Policy // which requests of browsers are served; nil: all
 	Logger   *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 	Meters   Meters          // where requests are counted; the zero value: nowhere
@@ -39,9 +42,16 @@ type Options struct {
 	// Report adds the rows of report that this package does not know; may be nil.
 	Report func(rows map[string]string)
 
+	Console string // address of the admin listener, for GET /; empty: there is none
+
+	MaxWatches int    // calls of watch at a time; default 1000
+	MaxBehind  uint64 // how many updates a watch that had all of them may lag behind; default a million
+
 	Port   int              // for the Location header
 	CmdDir string           // directory of the commands of synchronize; empty means "."
 	Now    func() time.Time // default time.Now
+
+	watching *atomic.Int64 // calls of watch under way
 }
 
 func (o *Options) setDefaults() {
@@ -57,6 +67,13 @@ func (o *Options) setDefaults() {
 	if o.CmdDir == "" {
 		o.CmdDir = "."
 	}
+	if o.MaxWatches == 0 {
+		o.MaxWatches = 1000
+	}
+	if o.MaxBehind == 0 {
+		o.MaxBehind = 1_000_000
+	}
+	o.watching = new(atomic.Int64)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -117,6 +134,39 @@ type Replicas interface {
 	// log. It waits until there are n, for limit at most.
 	Await(at ulog.Stamp, n int, limit time.Duration) (have int, err error)
 }
+
+// Watches begins watches of the update log.
+type Watches interface {
+	// Watch begins a watch of what is newer than a stamp, or of what happens from now on. required
+	// is how many followers must have an update before it is told, below 0 the server's number.
+	// room is called before memory is taken for a large update, and when it is given back. The
+	// error is ErrGone, a *ulog.GapError or a *ulog.DamageError if the log lacks something newer.
+	Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (Watch, error)
+}
+
+// Watch hands out the updates of all databases, in the order of the log.
+type Watch interface {
+	// At returns up to where everything has been handed out.
+	At() ulog.Stamp
+	// Each calls f for all updates that may be told now, and returns the error of f, or why there
+	// is nothing to come: ErrElsewhere, or as Watches.Watch.
+	Each(f func(ulog.Entry) error) error
+	// Wait returns when there may be more, when the server stops, or after a time.
+	Wait(limit time.Duration) error
+	// Stopping reports whether the server stops.
+	Stopping() bool
+	// Behind returns how many updates have not been read; known is false until all had been read.
+	Behind() (updates uint64, known bool)
+	Close()
+}
+
+var (
+	// ErrElsewhere ends a watch that this server may not feed any more, and another one can.
+	ErrElsewhere = errors.New("this server may not tell what follows: ask another member of its cluster, or later")
+
+	// ErrGone refuses a watch from a stamp behind which the log has no single updates.
+	ErrGone = errors.New("the server got what is newer by a copy")
+)
 
 // Meters are where the requests of a Handler are counted.
 type Meters struct {

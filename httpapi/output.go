@@ -25,6 +25,8 @@ type output struct {
 	c     *netio.Conn
 	arena []byte
 	value []byte // room for the value of a record
+	json  []byte // room for a short reply in JSON
+	code  int    // of the database's error, in a call that has failed
 }
 
 const (
@@ -136,6 +138,10 @@ func (o *output) keep(value []byte) {
 // fail makes the output the one row of a failed call.
 func (o *output) fail(err error) {
 	o.rows.Reset(keepRows)
+	o.code = 0
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
+		o.code = int(e.Code)
+	}
 	o.add("ERROR", o.errorText(err))
 }
 

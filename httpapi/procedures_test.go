@@ -1,12 +1,8 @@
 package httpapi
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"testing"
-
-	"gotycoon/db/dberr"
 
 	"github.com/stretchr/testify/require"
 )
@@ -40,92 +36,20 @@ func TestEveryProcedureIsExplained(t *testing.T) {
 	}
 }
 
-// writeDocs in the environment has the page written instead of compared.
+// writeDocs in the environment has the pages written instead of compared.
 const writeDocs = "GOTYCOON_WRITE_DOCS"
 
-// The page of procedures is their table: GOTYCOON_WRITE_DOCS=1 go test ./httpapi -run
-// PageOfProcedures writes it.
+// The pages of procedures are their table: GOTYCOON_WRITE_DOCS=1 go test ./httpapi -run
+// PageOfProcedures writes them.
 func TestPageOfProcedures(t *testing.T) {
-	const page = "../docs/procedures.md"
-	want := pageOfProcedures()
-	if os.Getenv(writeDocs) != "" {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-		return
-	}
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text), "%s=1 writes the page", writeDocs)
-}
-
-const pageOpening = `# Procedures
-
-Every procedure that can be called under ` + "`/rpc/`" + `, with the rows of its input and output: [how to call one](protocols.md#procedures).
-A server explains them too: ` + "`/rpc/help`" + ` lists the names, ` + "`/rpc/help?name=set`" + ` the input of one. "Ours" is what the
-original does not have. A parameter that counts "if present" counts with any value, also with ` + "`false`" + `. Rights are
-those of the [access file](security.md).
-
-Input of all procedures, where the procedure is about a database or a cursor:
-
-`
-
-func pageOfProcedures() string {
-	var b strings.Builder
-	b.WriteString(pageOpening)
-	writeRows(&b, "input", commonRows())
-	for _, p := range procedures {
-		fmt.Fprintf(&b, "\n## %s\n\n%s%s. %s", p.name, strings.ToUpper(p.help[:1]), p.help[1:], rightOf(p.need))
-		switch p.uses {
-		case usesDB:
-			b.WriteString(" Takes `DB`.")
-		case usesCursor:
-			b.WriteString(" Takes `CUR`.")
+	table := &NewHandler(Options{}).table
+	for page, want := range map[string]string{"../docs/procedures.md": table.page(), "../docs/openapi.json": table.openAPI()} {
+		if os.Getenv(writeDocs) != "" {
+			require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+			continue
 		}
-		if p.expect != dberr.Success {
-			fmt.Fprintf(&b, " Status 450 for: %s.", p.expect)
-		}
-		b.WriteByte('\n')
-		for _, part := range []struct {
-			title string
-			rows  []row
-		}{{"input", p.in}, {"output", p.out}} {
-			if len(part.rows) > 0 {
-				b.WriteByte('\n')
-				writeRows(&b, part.title, part.rows)
-			}
-		}
-	}
-	return b.String()
-}
-
-func writeRows(b *strings.Builder, title string, rows []row) {
-	fmt.Fprintf(b, "| %s | |\n| --- | --- |\n", title)
-	for _, r := range rows {
-		fmt.Fprintf(b, "| `%s` | %s |\n", r.name, r.help)
-	}
-}
-
-func rightOf(need right) string {
-	of := map[about]string{
-		aboutKey: " of the key", aboutKeys: " of all keys", aboutPrefix: " of the keys with the prefix",
-		aboutDatabase: " of the whole database", aboutFile: " of the whole database, with a command `admin` of the server",
-		aboutCursor: " of the whole database", aboutServer: " of the whole server",
-	}
-	if need.about == aboutNothing {
-		return "Needs no right."
-	}
-	return fmt.Sprintf("Needs `%s`%s.", need.rights, of[need.about])
-}
-
-// commonRows are the rows that every procedure takes, for the page.
-func commonRows() []row {
-	return []row{
-		{"DB", "the database, by number or name (default 0)"},
-		{"CUR", "the cursor, a number of the client's choice; cursors belong to the connection"},
-		{"WAIT", "wait for the signal of this name before anything else"},
-		{"WAITTIME", "for so many seconds at most (default 30)"},
-		{"SIGNAL", "send the signal of this name afterwards; SIGNALED says how many were waiting"},
-		{"SIGNALBROAD", "if present: to all who wait, not only to the one who waits the longest"},
-		{"REPLICAS", "answer when so many followers have what the answer tells"},
-		{"POSITION", "?: give the position of the newest update with the answer, in a row of this name; or a position, perhaps with seconds behind it: wait until it is here, 5 seconds by default, else status 503"},
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text), "%s=1 writes the page", writeDocs)
 	}
 }

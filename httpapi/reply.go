@@ -8,6 +8,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/client/wire/tsv"
 	"gotycoon/db/record"
+	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
 	"gotycoon/ulog"
@@ -30,6 +31,8 @@ func statusLine(status int) string {
 		return "403 Forbidden"
 	case statusNotFound:
 		return "404 Not Found"
+	case statusGone:
+		return "410 Gone"
 	case statusTooLarge:
 		return "413 Request Entity Too Large"
 	case statusLogical:
@@ -53,8 +56,6 @@ const (
 	// serverName is what clients of Kyoto Tycoon look for.
 	serverName = "KyotoTycoon/0.9.56b"
 
-	plainText = "text/plain"
-
 	// noLength leaves the Content-Length out.
 	noLength = -1
 
@@ -69,6 +70,7 @@ type replyWriter struct {
 	now  func() time.Time
 	date *dateCache // of all sessions
 
+	json       bool      // procedures are answered in JSON
 	positioned *ulog.Log // the client wants the position in this log with the reply; nil: it does not
 }
 
@@ -165,8 +167,12 @@ func (w *replyWriter) text(status int, keepAlive bool, kind, text string) {
 	w.c.Out = append(w.c.Out, text...)
 }
 
-// table answers a procedure with its output rows.
-func (w *replyWriter) table(o *output, status int) {
+// table answers a call of p, nil for an unknown procedure, with its output rows.
+func (w *replyWriter) table(p *procedure, o *output, status int) {
+	if w.json {
+		w.jsonTable(p, o, status)
+		return
+	}
 	enc := o.rows.Choose()
 	length := noLength
 	if w.req.Method != message.HEAD {
@@ -214,26 +220,83 @@ func (w *replyWriter) sendColumn(col []byte, enc tsv.Encoding, end byte) bool {
 	return len(w.c.Out) < columnPiece || w.c.Flush() == nil
 }
 
-// denial answers a request for which the client has no right: for a procedure a table with the
-// reason, as for every error, else a line of text.
-func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
-	kind, text := plainText, denied.Error()+"\n"
-	if rpc {
-		kind, text = tsv.TypeTSV, "ERROR\t"+text
+// jsonTable answers a procedure in JSON. A reply that is too long to be kept is written twice: once
+// to learn its length, and once to be sent in pieces.
+func (w *replyWriter) jsonTable(p *procedure, o *output, status int) {
+	form, sent := p.form(), 0
+	if status != statusOK {
+		form.Fault = &jsonrows.Fault{Status: status, Code: o.code}
 	}
+	if form.List == jsonrows.Ranked && o.hold(o.rows.Len()*rankCost) != nil {
+		w.noMemory(o.lack)
+		return
+	}
+	first := jsonrows.Writer{Buf: o.json[:0], Full: func(buf []byte) ([]byte, error) {
+		if len(buf) < maxUnsent {
+			return buf, nil
+		}
+		sent += len(buf)
+		return buf[:0], nil
+	}}
+	jsonrows.Encode(&first, &o.rows, form)
+	o.json = first.Buf
+	length := sent + len(first.Buf)
+	if w.req.Method == message.HEAD {
+		length = noLength
+	}
+	w.head(status, w.req.KeepAlive, length)
+	w.header("Content-Type: ", jsonrows.TypeJSON)
+	w.endHead()
+	switch {
+	case w.req.Method == message.HEAD:
+	case sent == 0:
+		w.c.Out = append(w.c.Out, first.Buf...)
+	default:
+		again := jsonrows.Writer{Buf: w.c.Out, Full: w.pass}
+		jsonrows.Encode(&again, &o.rows, form)
+		w.c.Out = again.Buf
+		if again.Err() != nil { // the client is gone, and the length has been sent
+			w.req.KeepAlive = false
+		}
+	}
+}
+
+// rankCost is what a row takes that is brought into another order.
+const rankCost = 48
+
+// pass sends what a writer of JSON has gathered.
+func (w *replyWriter) pass(buf []byte) ([]byte, error) {
+	w.c.Out = buf
+	err := w.c.Flush()
+	return w.c.Out, err
+}
+
+// failure returns the body of a reply that is no success, and its type: for a procedure what a
+// failed call answers, else a line of text.
+func (w *replyWriter) failure(status int, reason string, rpc bool) (kind, body string) {
+	switch {
+	case w.json:
+		return jsonrows.TypeJSON, errorJSON(reason, status)
+	case rpc:
+		return tsv.TypeTSV, "ERROR\t" + reason + "\n"
+	}
+	return plainText, reason + "\n"
+}
+
+// denial answers a request for which the client has no right.
+func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
+	kind, text := w.failure(denied.Status(), denied.Error(), rpc)
 	w.text(denied.Status(), keepAlive, kind, text)
 }
 
 // unconfirmed returns what is sent instead of the reply to the present request, when other servers
 // do not confirm what it tells.
 func (w *replyWriter) unconfirmed(rpc bool) netio.Instead {
-	keep, head := w.req.KeepAlive, w.req.Method == message.HEAD
+	keep, head, json := w.req.KeepAlive, w.req.Method == message.HEAD, w.json
 	return func(dst []byte, err error) []byte {
 		reason := "DB: " + err.Error()
-		kind, text := plainText, reason+"\n"
-		if rpc {
-			kind, text = tsv.TypeTSV, "ERROR\t"+text
-		}
+		as := replyWriter{json: json}
+		kind, text := as.failure(statusUnavailable, reason, rpc)
 		out := w.c.Out
 		w.c.Out = dst
 		length := len(text)
@@ -281,19 +344,16 @@ func (w *replyWriter) refusal(f message.Fault) {
 	default:
 		return
 	}
-	text := statusLine(status) + " (" + reason + ")\n"
+	kind, text := w.failure(status, statusLine(status)+" ("+reason+")", false)
 	w.head(status, false, len(text))
-	w.header("Content-Type: ", plainText)
+	w.header("Content-Type: ", kind)
 	w.endHead()
 	w.c.Out = append(w.c.Out, text...)
 }
 
 // unreached answers a request for which the primary has not been reached, and ends the connection.
 func (w *replyWriter) unreached(err error, rpc bool) {
-	kind, text := plainText, err.Error()+"\n"
-	if rpc {
-		kind, text = tsv.TypeTSV, "ERROR\t"+text
-	}
+	kind, text := w.failure(statusUnavailable, err.Error(), rpc)
 	w.head(statusUnavailable, false, len(text))
 	w.header("Content-Type: ", kind)
 	w.header("Retry-After: ", retryAfter)

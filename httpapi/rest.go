@@ -69,7 +69,7 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 	value, xt, err := d.Get(&s.conn.Owed, s.out.value[:0], key)
 	s.count(tallyGet, err)
 	if err != nil {
-		return s.replyError(err)
+		return s.replyMissing(err)
 	}
 	s.out.keep(value)
 	s.reply.head(statusOK, s.req.KeepAlive, len(value))
@@ -87,7 +87,7 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 	size, xt, err := d.Check(&s.conn.Owed, key)
 	s.count(tallyGet, err)
 	if err != nil {
-		return s.replyError(err)
+		return s.replyMissing(err)
 	}
 	s.reply.head(statusOK, s.req.KeepAlive, size)
 	s.reply.headerXT(xt)
@@ -137,6 +137,16 @@ func (s *Session) restDelete(d *db.DB, key []byte) int {
 		return s.replyError(err)
 	}
 	return s.reply.empty(statusNoContent)
+}
+
+// replyMissing answers a GET or HEAD that failed, mostly because there is no record.
+func (s *Session) replyMissing(err error) int {
+	if s.gate.denied == nil && restStatus(s.req.Method, err) == statusNotFound {
+		if status, ok := s.welcome(); ok {
+			return status
+		}
+	}
+	return s.replyError(err)
 }
 
 // replyError answers a verb that failed. The original's reply has a header only; a server without

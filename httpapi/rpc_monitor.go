@@ -16,7 +16,7 @@ import (
 const (
 	watchTime = time.Second // that a call lasts if it does not say it
 	watchMost = time.Minute
-	watchLook = 100 * time.Millisecond // between two looks whether the client is still there
+	monitorLook = 100 * time.Millisecond // between two looks whether the client is still there
 
 	monitorMost  = 1000                  // requests of one answer
 	monitorBatch = 50 * time.Millisecond // from the first request of an answer to the answer
@@ -44,7 +44,7 @@ func rpcMonitor(c *call) error {
 	}
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	look := time.NewTicker(watchLook)
+	look := time.NewTicker(monitorLook)
 	defer look.Stop()
 	n := 0
 	show := func(op metrics.Operation) {
@@ -134,7 +134,7 @@ func rpcHotKeys(c *call) error {
 	defer hot.Close()
 	end := time.NewTimer(limit)
 	defer end.Stop()
-	look := time.NewTicker(watchLook)
+	look := time.NewTicker(monitorLook)
 	defer look.Stop()
 	for waiting := true; waiting; {
 		select {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/httpapi/jsonrows"
 )
 
 // Procedures on the server.
@@ -19,18 +20,28 @@ func rpcEcho(c *call) error {
 	return nil
 }
 
-// rpcHelp lists the procedures, or the input of one of them, from their table.
+// rpcHelp lists the procedures, or the input of one of them, from their table. As JSON or text it
+// gives the whole reference.
 func rpcHelp(c *call) error {
+	var p *procedure
 	name, one := c.in.Get("name")
+	if one {
+		if p = c.table.byName[string(name)]; p == nil {
+			return fmt.Errorf("%w: %s", errNotImplemented, name)
+		}
+	}
+	if json := wantsJSON(&c.req); json || wantsText(&c.req) {
+		c.document = document{plainText + "; charset=utf-8", c.table.help(p, json)}
+		if json {
+			c.document.kind = jsonrows.TypeJSON
+		}
+		return nil
+	}
 	if !one {
 		for i := range c.table.rows {
 			c.out.addText(c.table.rows[i].name, c.table.rows[i].help)
 		}
 		return nil
-	}
-	p := c.table.byName[string(name)]
-	if p == nil {
-		return fmt.Errorf("%w: %s", errNotImplemented, name)
 	}
 	for _, row := range p.in {
 		c.out.addText(row.name, row.help)

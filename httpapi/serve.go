@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gotycoon/client/wire/tsv"
+	"gotycoon/httpapi/jsonrows"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -59,6 +60,7 @@ func (s *Session) readRequest() bool {
 		return false
 	}
 	s.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
+	s.reply.json = s.rpc && wantsJSON(&s.req)
 	if s.conn.Visitor != nil && !s.gate.enter() || s.req.FromBrowser && !s.gate.wantedByUser(s.rpc) {
 		s.logRequest(s.requestLine(), s.gate.denied.Status())
 		s.reply.denial(s.gate.denied, s.rpc, false)
@@ -76,17 +78,20 @@ func (s *Session) readRequest() bool {
 
 // serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
 func (s *Session) serveRPC() (status int) {
-	name := s.decodeInput()
-	if err := s.in.Err(); err != nil {
-		return s.reply.noMemory(err)
+	p, name, err := s.decodeInput()
+	if lack := s.in.Err(); lack != nil {
+		return s.reply.noMemory(lack)
 	}
-	p := s.table.byName[string(name)]
 	s.procedure = p
+	if err != nil {
+		s.out.fail(err)
+		s.reply.table(p, &s.out, statusBadRequest)
+		return statusBadRequest
+	}
 	guarded := s.conn.Visitor != nil
 	if guarded && !s.gate.admit(p) {
 		return s.replyDenied()
 	}
-	var err error
 	if signal, ok := s.in.Get("WAIT"); ok {
 		err = s.waitForSignal(signal)
 	}
@@ -115,6 +120,9 @@ func (s *Session) serveRPC() (status int) {
 	if lack := s.lack(); lack != nil {
 		return s.reply.noMemory(lack)
 	}
+	if s.watch != nil && err == nil {
+		return s.serveWatch()
+	}
 	status = statusOK
 	if err != nil {
 		status = statusOf(p, err)
@@ -134,19 +142,27 @@ func (s *Session) serveRPC() (status int) {
 			s.out.fail(err)
 		}
 	}
-	s.reply.table(&s.out, status)
+	if d := &s.document; d.text != "" && status == statusOK {
+		s.reply.text(status, s.req.KeepAlive, d.kind, d.text)
+	} else {
+		s.reply.table(p, &s.out, status)
+	}
 	return status
 }
 
-// decodeInput fills the table of inputs from query and body and returns the name of the procedure.
-// Path and query are decoded in a copy, since the request line is still needed.
-func (s *Session) decodeInput() (name []byte) {
+// decodeInput fills the table of inputs from query and body and finds the procedure, nil for an
+// unknown one. Path and query are decoded in a copy, since the request line is still needed.
+func (s *Session) decodeInput() (p *procedure, name []byte, err error) {
 	path := s.req.Path()[len(rpcPrefix):]
 	s.text = append(append(s.text[:0], path...), s.req.Query()...)
 	name = tsv.DecodeURL(s.text[:len(path):len(path)])
+	p = s.table.byName[string(name)]
 	tsv.DecodeForm(&s.in.Rows, s.text[len(path):])
+	if sendsJSON(&s.req) {
+		return p, name, jsonrows.Decode(&s.in.Rows, s.req.Body(), p.flag)
+	}
 	tsv.Decode(&s.in.Rows, s.req.Body(), s.req.ContentType())
-	return name
+	return p, name, nil
 }
 
 // run finds database and cursor, calls the procedure if it has what it needs, and counts the call.
@@ -219,7 +235,7 @@ func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
 	s.rpc, s.moving, s.procedure, s.key = false, false, nil, nil
-	s.conn.Owed.Replicas, s.reply.positioned = 0, nil
+	s.conn.Owed.Replicas, s.reply.positioned, s.reply.json = 0, nil, false
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

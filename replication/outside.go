@@ -61,8 +61,13 @@ type outside struct {
 	after  ulog.Stamp                   // what it has
 	made   func(log, stamp uint64) bool // as SourceOptions.Made has returned it
 	base   Base
-	begun  ulog.Stamp  // end of the log when the stream began
-	held   *ulog.Entry // read, and not confirmed when the stream last looked; nil: none
+	begun  ulog.Stamp // end of the log when the stream began
+
+	// of a watch, see watch.go: the number of followers that its database requires, below 0 that of
+	// the server. Updates of a master need none without a cluster.
+	required int
+
+	held *ulog.Entry // read, and not confirmed when the stream last looked; nil: none
 
 	term uint64                       // of lost
 	lost func(log, stamp uint64) bool // as SourceOptions.Lost has returned it
@@ -82,16 +87,27 @@ func (s *Source) strangerTo(member bool, f frame.Follow) (*outside, error) {
 	if s.opts.Term() == 0 && s.opts.Follows() == 0 {
 		return nil, errUndecided
 	}
-	o := &outside{source: s, plain: !f.Extended(), after: ulog.Stamp(f.TS), made: s.opts.Made(), begun: s.opts.Log.Last()}
-	if !o.plain {
-		return o, nil
+	if !f.Extended() {
+		return s.strangerAfter(ulog.Stamp(f.TS))
 	}
+	return &outside{source: s, after: ulog.Stamp(f.TS), made: s.opts.Made(), begun: s.opts.Log.Last(), required: ofServer}, nil
+}
+
+// ofServer as a number of followers means the server's number.
+const ofServer = -1
+
+// strangerAfter is strangerTo for whoever knows nothing but a stamp.
+func (s *Source) strangerAfter(after ulog.Stamp) (*outside, error) {
+	if s.opts.Term() == 0 && s.opts.Follows() == 0 {
+		return nil, errUndecided
+	}
+	o := &outside{source: s, plain: true, after: after, made: s.opts.Made(), begun: s.opts.Log.Last(), required: ofServer}
 	l := s.opts.Lineage()
 	o.base = l.Base
 	switch {
 	case l.Partial:
 		return nil, errFetching
-	case f.TS > 0 && ulog.Stamp(f.TS) < l.Base.At:
+	case after > 0 && after < l.Base.At:
 		return nil, fmt.Errorf("this server got its data up to ts=%d by a copy, and its log has no single updates "+
 			"before that: let it follow another member, or %s", l.Base.At, remedy)
 	}
@@ -99,11 +115,14 @@ func (s *Source) strangerTo(member bool, f frame.Follow) (*outside, error) {
 }
 
 // from returns the stamp behind which the log of this server has what the slave lacks.
-func (o *outside) from(f frame.Follow) ulog.Stamp {
-	if o == nil || !o.plain || f.TS == 0 {
-		return ulog.Stamp(f.TS)
+func (o *outside) from(f frame.Follow) ulog.Stamp { return o.reads(ulog.Stamp(f.TS)) }
+
+// reads returns where a reader begins for whoever has everything up to a stamp.
+func (o *outside) reads(after ulog.Stamp) ulog.Stamp {
+	if o == nil || !o.plain || after == 0 {
+		return after
 	}
-	return max(ulog.Stamp(f.TS), o.base.Own)
+	return max(after, o.base.Own)
 }
 
 // next returns the next update that a reader of the log has for the slave, with the stamp that the
@@ -143,7 +162,7 @@ func (o *outside) next(r *ulog.Reader) (ulog.Entry, error) {
 // be it before it ceases to require followers.
 func (o *outside) lasts(e ulog.Entry) bool {
 	s := &o.source.opts
-	if s.Term() > 0 {
+	if s.Made == nil || s.Term() > 0 {
 		return true
 	}
 	term := s.Follows()
@@ -162,7 +181,13 @@ func (o *outside) lasts(e ulog.Entry) bool {
 
 // unconfirmed reports whether the update in hand must not leave yet.
 func (o *outside) unconfirmed() bool {
-	return o != nil && o.held != nil && o.source.opts.Quorum.usual() < o.held.Stamp
+	switch {
+	case o == nil || o.held == nil || o.source.opts.Quorum == nil:
+		return false
+	case o.made == nil && o.held.Origin.Log != 0:
+		return false
+	}
+	return o.source.opts.Quorum.usual(o.required) < o.held.Stamp
 }
 
 // copied reports whether an update that has come since the stream began is a part of a copy:

@@ -112,7 +112,7 @@ func (t *stream) pause() error {
 		}
 	}
 	if t.outside.unconfirmed() {
-		confirmed, end := t.source.opts.Quorum.reach(t.outside.held.Stamp)
+		confirmed, end := t.source.opts.Quorum.reach(t.outside.held.Stamp, t.outside.required)
 		defer end()
 		return t.wait(confirmed, time.Until(due))
 	}

@@ -47,13 +47,19 @@ func (q *Quorum) AwaitFollower(ctx context.Context, sid uint16, at ulog.Stamp) e
 	})
 }
 
-// usual returns the newest stamp that as many followers as are required have acknowledged.
-func (q *Quorum) usual() ulog.Stamp { return q.Confirmed(q.Required(), 0) }
+// usual returns the newest stamp that as many followers as a database requires have acknowledged; a
+// number below 0 means the server's number.
+func (q *Quorum) usual(required int) ulog.Stamp {
+	if required < 0 {
+		required = q.Required()
+	}
+	return q.Confirmed(required, 0)
+}
 
 // reach returns a channel that is closed when the required followers have everything up to a stamp.
 // end ends the wait.
-func (q *Quorum) reach(at ulog.Stamp) (reached <-chan struct{}, end func()) {
-	w := q.beginWatch(at, func() bool { return q.usual() >= at })
+func (q *Quorum) reach(at ulog.Stamp, required int) (reached <-chan struct{}, end func()) {
+	w := q.beginWatch(at, func() bool { return q.usual(required) >= at })
 	return w.done, func() { q.unwatch(w) }
 }
 

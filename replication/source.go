@@ -57,6 +57,10 @@ type SourceOptions struct {
 	Follows func() uint64
 	Lost    func() func(log, stamp uint64) bool
 
+	// Position returns the stamp in the primary's log up to which this server has everything. It is
+	// set with Made, for clients that watch a member that follows.
+	Position func() (at ulog.Stamp, following bool)
+
 	// Term returns the term of which this server is the primary, 0 while it is not; nil: it is in
 	// no cluster. A stream that begins in a term ends with it: that is the caller's duty.
 	Term func() uint64

@@ -40,6 +40,7 @@ type dataPortOptions struct {
 	Timeout   time.Duration
 	MaxConns  int
 	CmdDir    string
+	Console   string // address of the admin listener; empty: there is none
 	SID       uint16
 	Now       func() time.Time // clock of the update log; nil: time.Now
 
@@ -105,6 +106,7 @@ func (p *dataPort) start() error {
 
 // door makes the handlers of the protocols.
 func (p *dataPort) door() *door {
+	source := p.Replicas.source(p.feeding())
 	return &door{
 		http: httpapi.NewHandler(httpapi.Options{
 			Catalog:  p.Catalog.View,
@@ -115,6 +117,7 @@ func (p *dataPort) door() *door {
 			Forward:  p.Forward,
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
+			Watches:  forWatchers(source),
 			Cluster:  p.Cluster.clients(),
 			NoData:   p.Cluster.noData(),
 			Meters:   p.Meters.http,
@@ -122,6 +125,7 @@ func (p *dataPort) door() *door {
 			Logger:   p.Log.Logger,
 			Port:     p.Port,
 			CmdDir:   p.CmdDir,
+			Console:  p.Console,
 			Report:   p.Report,
 		}),
 		bin: binproto.NewHandler(binproto.Options{
@@ -129,7 +133,7 @@ func (p *dataPort) door() *door {
 			Services: p.Catalog.Services(),
 			Counts:   p.Counts,
 			Scripts:  p.Scripts.binary(),
-			Source:   p.Replicas.source(p.feeding()),
+			Source:   forFollowers(source),
 			NoData:   p.Cluster.noData(),
 			Forward:  p.Forward,
 			Meters:   p.Meters.bin,
@@ -154,7 +158,7 @@ func (p *dataPort) feeding() replication.SourceOptions {
 	}
 	if p.Cluster != nil {
 		o.Members, o.Term, o.Made, o.Lineage = true, p.Cluster.Term, p.Cluster.Made, p.Following.follower.Lineage
-		o.Follows, o.Lost = p.Cluster.Follows, p.Cluster.Lost
+		o.Follows, o.Lost, o.Position = p.Cluster.Follows, p.Cluster.Lost, p.Following.follower.Position
 	}
 	return o
 }

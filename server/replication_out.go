@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -8,7 +9,9 @@ import (
 
 	"gotycoon/admin/status"
 	"gotycoon/binproto"
+	"gotycoon/httpapi"
 	"gotycoon/replication"
+	"gotycoon/ulog"
 )
 
 // replicas are the followers of this server.
@@ -20,12 +23,57 @@ type replicas struct {
 }
 
 // source returns what feeds the followers, nil without an update log. Its streams end with done.
-func (r *replicas) source(o replication.SourceOptions) binproto.Source {
+func (r *replicas) source(o replication.SourceOptions) *replication.Source {
 	if o.Log == nil {
 		return nil
 	}
 	o.Replicas, o.Quorum = &r.list, r.quorum
 	return replication.NewSource(o)
+}
+
+// forFollowers returns what feeds followers; nil without an update log.
+func forFollowers(s *replication.Source) binproto.Source {
+	if s == nil {
+		return nil // not an interface around nil
+	}
+	return s
+}
+
+// forWatchers returns what feeds clients that watch; nil without an update log.
+func forWatchers(s *replication.Source) httpapi.Watches {
+	if s == nil {
+		return nil
+	}
+	return watches{s}
+}
+
+// watches implements httpapi.Watches.
+type watches struct{ source *replication.Source }
+
+// Watch implements httpapi.Watches.
+func (w watches) Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (httpapi.Watch, error) {
+	began, err := w.source.Watch(after, now, required, room)
+	if err != nil {
+		return nil, watchError(err)
+	}
+	return watch{began}, nil
+}
+
+// watch implements httpapi.Watch.
+type watch struct{ *replication.Watch }
+
+// Each implements httpapi.Watch.
+func (w watch) Each(f func(ulog.Entry) error) error { return watchError(w.Watch.Each(f)) }
+
+// watchError returns an error in the words of httpapi.
+func watchError(err error) error {
+	switch {
+	case errors.Is(err, replication.ErrElsewhere):
+		return fmt.Errorf("%w: %w", httpapi.ErrElsewhere, err)
+	case errors.Is(err, replication.ErrCopied):
+		return fmt.Errorf("%w: %w", httpapi.ErrGone, err)
+	}
+	return err
 }
 
 // serves reports whether the server with this ID follows this server, so that it hears of changes

@@ -111,7 +111,13 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 		if EqualFold(name, "host") { // every client sends it: it shows no browser
 			r.marks[browser.Host], r.marked[browser.Host] = value, true
 		}
-	case len("origin"), len("accept-language"):
+	case len("accept"):
+		if EqualFold(name, "accept") {
+			r.accept = value
+		} else {
+			r.mark(buf, name, value) // Origin
+		}
+	case len("accept-language"):
 		r.mark(buf, name, value)
 	case len("x-kt-xt"):
 		if EqualFold(name, "x-kt-xt") {
@@ -137,6 +143,8 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 			r.ktReplicas = value
 		case EqualFold(name, "x-kt-position"):
 			r.ktPosition = value
+		case EqualFold(name, "last-event-id"):
+			r.lastEvent = value
 		}
 	case len("content-type"):
 		if EqualFold(name, "content-type") {

@@ -99,6 +99,7 @@ type Request struct {
 	Size      int // bytes of the connection's buffer that belong to the request
 	Method    Method
 	KeepAlive bool // the connection may be used for another request
+	Old       bool // HTTP/1.0: the client knows no chunks
 
 	// Desynchronized: the bytes behind the request may be its own rest. Nobody may read them as the
 	// next request.
@@ -118,7 +119,9 @@ type Request struct {
 	query  span
 	body   span
 
+	accept        span
 	contentType   span
+	lastEvent     span // Last-Event-ID
 	authorization span
 	ktMode        span // X-Kt-Mode
 	ktReplicas    span // X-Kt-Replicas
@@ -185,6 +188,7 @@ func (r *Request) parseRequestLine(line []byte) bool {
 	case "HTTP/1.1":
 		r.KeepAlive = true
 	case "HTTP/1.0":
+		r.Old = true
 	default:
 		return false
 	}
@@ -254,6 +258,17 @@ func (r *Request) Query() []byte { return r.text(r.query) }
 
 // ContentType returns the value of Content-Type.
 func (r *Request) ContentType() []byte { return r.text(r.contentType) }
+
+// Announced reports whether the head says that a body follows, and the body is read.
+func (r *Request) Announced() bool {
+	return r.Method.takesBody() && (r.chunked || r.contentLength > 0)
+}
+
+// Accept returns the value of Accept.
+func (r *Request) Accept() []byte { return r.text(r.accept) }
+
+// LastEvent returns Last-Event-ID: the stamp behind which a client goes on to watch.
+func (r *Request) LastEvent() []byte { return r.text(r.lastEvent) }
 
 // Mode returns the value of X-Kt-Mode.
 func (r *Request) Mode() []byte { return r.text(r.ktMode) }

@@ -25,9 +25,10 @@ var arrows = map[string][]string{
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/status":   {},
 
-	"httpapi":          {"access", "client/wire/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/message", "client/wire/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi":          {"access", "client/wire/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/jsonrows", "httpapi/message", "client/wire/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":     {},
 	"httpapi/message":  {"internal/browser", "internal/lenient", "internal/netio"},
+	"httpapi/jsonrows": {"client/wire/tsv"},
 	"binproto":         {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
 	"services/counter": {"access", "client/wire/frame", "internal/metrics", "internal/netio", "services", "client/wire/counter/frame"},
 

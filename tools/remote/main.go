@@ -37,6 +37,7 @@ func commands() []cli.Command[*call] {
 		command("vacuum", "", "remove expired records", vacuum),
 		command("compact", "", "give unused disk space of a database's file back", compact),
 		command("slave", "", "print the update log, or list (-uf) and remove (-ur) its files", slave),
+		command("watch", "[prefix]", "print changes of records as they happen: time stamp, set, remove or clear, key, value, expiration time", watch),
 		command("ulog", "call [name]", "tell who needs files of the update log (list), keep files under a name (hold name) or no more (release name)", retain),
 		command("backup", "file", "write a database as it is now to a file: a snapshot (.ktss, or - for the standard output) or a database (.kct .kch .kcd .kcf)", backup),
 		command("checksum", "[from [to]]", "print number and checksum of records, in parts", checksum),
