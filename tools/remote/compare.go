@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"gotycoon/client"
@@ -47,8 +46,10 @@ func compare(ctx context.Context, c *call) error {
 	case p.rounds < 1:
 		return usageError("-rounds: must be at least 1")
 	}
-	p.connect()
 	defer p.close()
+	if err := p.connect(); err != nil {
+		return err
+	}
 	return p.run(ctx)
 }
 
@@ -69,29 +70,18 @@ func (p *comparison) run(ctx context.Context) error {
 		}
 		worst = max(worst, v)
 	}
-	switch worst {
-	case differs:
-		return exitDiffers
-	case undecided:
-		return exitUndecided
-	}
-	return nil
+	return worst.exit()
 }
 
 // all returns the numbers of the databases. Both servers must have the same number of databases.
 func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	var counts [2]int
 	for i, side := range p.sides {
-		rows, err := side.Report(ctx)
+		names, err := databaseNames(ctx, side)
 		if err != nil {
 			return nil, p.fail(i, "DB::report", err)
 		}
-		for name := range maps.Keys(rows) {
-			number, is := strings.CutPrefix(name, "db_")
-			if _, err := strconv.Atoi(number); is && err == nil {
-				counts[i]++
-			}
-		}
+		counts[i] = len(names)
 	}
 	if counts[0] != counts[1] {
 		return nil, fmt.Errorf("%s has %d databases and %s has %d: choose one with -db", p.names[0], counts[0], p.names[1], counts[1])
@@ -110,6 +100,17 @@ const (
 	undecided
 	differs
 )
+
+// exit returns the exit code, nil for equal.
+func (v verdict) exit() error {
+	switch v {
+	case differs:
+		return exitDiffers
+	case undecided:
+		return exitUndecided
+	}
+	return nil
+}
 
 // database compares one database and prints its line: name, verdict, number of records on both
 // sides, number of keys that differ.
