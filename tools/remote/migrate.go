@@ -22,7 +22,7 @@ func migrate(ctx context.Context, c *call) error {
 	f.BoolVar(&m.switches, "switch", false, "lead through the switch: make FROM read-only if it can be, wait until the target has everything, verify, and end")
 	quiet := f.Seconds("quiet", 5*time.Second, "-switch: nobody writes to FROM any more when it has had no update for so many seconds (default 5)")
 	near := f.Seconds("lag", 3*time.Second, "the target has caught up when it is at most so many seconds behind; an original's log is always read one second late (default 3)")
-	f.StringVar(&m.verify, "verify", verifyAll, "`how` to compare the records in the end, with -switch and -once: all, or none")
+	f.StringVar(&m.verify, "verify", verifyAll, "`how` to compare the records in the end, with -switch and -once: all, none, or about so many of each database")
 	m.follower.sid = f.Integer("sid", noServer, "leave out the updates of the server with this ID (default 65535: of none)")
 	m.follower.accept = f.Bool("gap-continue", false, "go on, with a warning, when FROM's log no longer has all updates (default: exit code 1)")
 	if err := c.parse(2, -1); err != nil {
@@ -46,8 +46,8 @@ func (m *migration) check() error {
 		return usageError("-once goes neither with -switch nor with -ts, which need the log")
 	case m.ts != "" && m.clear:
 		return usageError("-ts copies nothing, so -clear would leave an empty database")
-	case m.verify != verifyAll && m.verify != verifyNone:
-		return usageError("-verify: must be all or none")
+	case m.verify != verifyAll && m.verify != verifyNone && m.some() < 1:
+		return usageError("-verify: must be all, none, or a number of records")
 	case *m.follower.sid < 0 || *m.follower.sid > math.MaxUint16:
 		return usageError("-sid: must be 0 to 65535")
 	case m.limit < 0:

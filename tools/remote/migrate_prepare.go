@@ -30,7 +30,7 @@ type migration struct {
 	switches bool          // lead through the switch, then end
 	quiet    time.Duration // without an update for so long, nobody writes any more
 	near     time.Duration // lag at which the target has caught up
-	verify   string        // how to compare in the end
+	verify   string        // how to compare in the end: all, none, or a number of records
 	started  bool          // the file is of an earlier run
 }
 
@@ -39,6 +39,15 @@ const (
 	verifyAll  = "all"
 	verifyNone = "none"
 )
+
+// some returns how many records -verify asks for, 0 for a word.
+func (m *migration) some() int64 {
+	n, err := strconv.ParseInt(m.verify, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
+}
 
 // prepare finds out which databases move, and where an earlier run has ended.
 func (m *migration) prepare(ctx context.Context) error {

@@ -133,7 +133,7 @@ func (s *switching) drain(ctx context.Context, beat uint64) (bool, error) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.verified = make(chan error, 1)
 	if s.verify != verifyNone {
-		s.tell("comparing all records")
+		s.tell("comparing the records")
 	}
 	go func() { s.verified <- s.compare(ctx, &s.report) }() // end waits for it
 	return false, nil
@@ -210,7 +210,7 @@ func (m *migration) compare(ctx context.Context, report *bytes.Buffer) error {
 	}
 	own := *m.call
 	own.out, own.stderr = bufio.NewWriter(report), report
-	p := &comparison{list: true, pair: pair{
+	p := &comparison{list: true, some: m.some(), pair: pair{
 		call: &own, rounds: 3, wait: 30 * time.Second,
 		sides: [2]*client.Client{m.source.client, m.target.client}, names: [2]string{m.source.name, m.target.name},
 	}}

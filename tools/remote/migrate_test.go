@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +90,51 @@ func TestCompareWithTheOriginal(t *testing.T) {
 	r = command(t, "", "compare", "-by", "key", "-db", "0", startOriginal(t), to)
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "not implemented")
+}
+
+// withoutChecksums stands before a server, and lets it seem to know no checksums. It has one
+// connection to the server, because cursors belong to connections.
+func withoutChecksums(t *testing.T, addr string) string {
+	t.Helper()
+	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	behind.Transport = transport
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/checksum") {
+			w.WriteHeader(http.StatusNotImplemented)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { s.Close(); transport.CloseIdleConnections() })
+	return s.Listener.Addr().String()
+}
+
+// A sample is chosen on both sides, so it finds what only one of them has.
+func TestCompareSample(t *testing.T) {
+	t.Parallel()
+	a, b := startLogged(t, 1, "%"), startLogged(t, 2, ":")
+	for _, addr := range []string{a, b} {
+		put(t, addr, "0", 300)
+	}
+	for _, pair := range [][]string{{a, b}, {withoutChecksums(t, a), b}, {a, withoutChecksums(t, b)}, {withoutChecksums(t, b), withoutChecksums(t, a)}} {
+		r := command(t, "", append([]string{"compare", "-sample", "40"}, pair...)...)
+		require.Zero(t, r.exit, r.stderr)
+		var looked int
+		_, err := fmt.Sscanf(r.stdout, "0\tequal\t%d\t", &looked)
+		require.NoError(t, err)
+		require.Greater(t, looked, 5)
+		require.Less(t, looked, 200)
+	}
+	require.NoError(t, put(t, a, "0", 0).Set(t.Context(), "only in the first", nil, client.Never))
+	require.NoError(t, put(t, b, "0", 0).Set(t.Context(), "only in the second", nil, client.Never))
+	require.NoError(t, put(t, b, "0", 0).Set(t.Context(), "key0000100", []byte("value"), client.At(time.Unix(4_000_000_000, 0))))
+	const want = "0\tdiffers\t302\t302\t3\n!\tkey0000100\n<\tonly in the first\n>\tonly in the second\n"
+	for _, first := range []string{a, withoutChecksums(t, a)} {
+		r := command(t, "", "compare", "-sample", "5000", "-keys", first, b)
+		require.Equal(t, 2, r.exit, r.stderr)
+		require.Equal(t, want, r.stdout)
+	}
 }
 
 // TestMigrateUnderLoad moves two databases while clients write, until the source refuses their
