@@ -119,6 +119,11 @@ func (cn *conn) follow(after uint64, sid uint16, white bool, yield func(LogMessa
 type Reach struct {
 	LogID string // identity of the log; empty: the server is not gotycoon
 	Gap   bool   // updates newer than the time stamp have been removed, or may have been
+
+	// For a server that is not gotycoon: the numbers of the log's oldest file, and of the file
+	// where the updates newer than the time stamp begin. While the oldest file is not newer than
+	// the file of an earlier answer without a gap, nothing has been removed since.
+	Oldest, File uint64
 }
 
 // UlogReach asks whether the server's update log still has all updates newer than a time stamp. An
@@ -135,17 +140,28 @@ func (c *Client) UlogReach(ctx context.Context, after uint64) (Reach, error) {
 		return Reach{}, err
 	}
 	files, err := c.UlogList(ctx)
-	return Reach{Gap: mayMiss(files, after)}, err
+	return reachOf(files, after), err
 }
 
-// mayMiss reports whether updates newer than after may have been in files that were removed. They
-// cannot have been if the first file of the log is there, or a file that ends at or before after.
-func mayMiss(files []LogFile, after uint64) bool {
+// reachOf judges by the names of the log's files, oldest first. Updates newer than after cannot
+// have been removed if the first file of the log is there, or a file that ends at or before after.
+func reachOf(files []LogFile, after uint64) Reach {
+	r := Reach{Gap: len(files) > 0}
 	for _, f := range files {
 		number, err := strconv.ParseUint(strings.TrimSuffix(path.Base(f.Path), ".ulog"), 10, 64)
-		if err == nil && (number == 1 || f.Last <= after) {
-			return false
+		if err != nil {
+			continue
+		}
+		if r.Oldest == 0 {
+			r.Oldest = number
+		}
+		r.File = number
+		if number == 1 || f.Last <= after {
+			r.Gap = false
+		}
+		if f.Last > after {
+			break
 		}
 	}
-	return len(files) > 0
+	return r
 }

@@ -14,8 +14,8 @@ import (
 // while they are called.
 
 const (
-	watchTime = time.Second // that a call lasts if it does not say it
-	watchMost = time.Minute
+	watchTime   = time.Second // that a call lasts if it does not say it
+	watchMost   = time.Minute
 	monitorLook = 100 * time.Millisecond // between two looks whether the client is still there
 
 	monitorMost  = 1000                  // requests of one answer

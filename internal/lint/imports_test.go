@@ -75,8 +75,9 @@ var arrows = map[string][]string{
 	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
 
-	"tools/remote":                {"client", "db/filestore", "db/rebuild", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/show", "ulog"},
+	"tools/remote":                {"client", "db/checksum", "db/filestore", "db/owed", "db/rebuild", "db/record", "db/store", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/redisfile", "tools/show", "ulog"},
 	"tools/load":                  {"client/wire/frame", "internal/histogram"},
+	"tools/redisfile":             {},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/util":                  {"client", "client/wire/tsv", "httpapi/date", "internal/version", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},

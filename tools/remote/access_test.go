@@ -66,6 +66,8 @@ func TestCredentials(t *testing.T) {
 		{"KT_USER=anna KT_PASSWORD=hunter2 KT_TOKEN=" + token, []string{"set", "a", "b"}, "ci has no right"},
 		{"KT_PASSWORD=hunter2 KT_TOKEN=" + token, []string{"set", "-user", "anna", "a", "b"}, ""},
 		{"KT_USER=anna KT_PASSWORD=no", []string{"set", "-password-file", password, "a", "b"}, ""},
+		{"", []string{"compare", "localhost:" + port}, "access denied: this needs a user"},
+		{"", []string{"compare", "-token-file", tokens, "localhost:" + port}, ""},
 		{"", []string{"get", "-token-file", "/no/such/file", "a"}, "no such file"},
 		{"", []string{"get", "-token-file", tokens, "-user", "anna", "a"}, "takes the place"},
 	} {

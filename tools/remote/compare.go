@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"gotycoon/client"
@@ -25,6 +24,7 @@ type comparison struct {
 	pair
 	other string // -db2: the second server's database, if it has another name
 	list  bool   // -keys
+	some  int64  // -sample: look at so many records only; 0: at all
 }
 
 // compare reports whether two servers have the same records. See difference for the method.
@@ -33,13 +33,16 @@ func compare(ctx context.Context, c *call) error {
 	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
 	c.flags.StringVar(&p.by, "by", "", "narrow down by ranges of the \"key\" or of its \"hash\" (default: by key where the database is in that order)")
 	c.flags.BoolVar(&p.list, "keys", false, "list the keys that differ: < only in the first, > only in the second, ! another value or expiration time")
+	some := c.flags.Integer("sample", 0, "look at about so many records of each database only, chosen at random (default: at all)")
 	wait := c.flags.Seconds("wait", 30*time.Second, "wait so many seconds for a slave to receive what the other had when they differed (default 30)")
 	rounds := c.flags.Integer("rounds", 10, "look so often whether a difference stays; records that change all the time stay undecided (default 10)")
 	if err := c.parse(1, 2); err != nil {
 		return err
 	}
-	p.wait, p.rounds = *wait, *rounds
+	p.wait, p.rounds, p.some = *wait, *rounds, *some
 	switch {
+	case p.some < 0:
+		return usageError("-sample: must not be negative")
 	case p.by != "" && p.by != byHash && p.by != byKey:
 		return usageError("-by: must be key or hash")
 	case p.other != "" && p.db == "":
@@ -47,8 +50,10 @@ func compare(ctx context.Context, c *call) error {
 	case p.rounds < 1:
 		return usageError("-rounds: must be at least 1")
 	}
-	p.connect()
 	defer p.close()
+	if err := p.connect(); err != nil {
+		return err
+	}
 	return p.run(ctx)
 }
 
@@ -69,29 +74,18 @@ func (p *comparison) run(ctx context.Context) error {
 		}
 		worst = max(worst, v)
 	}
-	switch worst {
-	case differs:
-		return exitDiffers
-	case undecided:
-		return exitUndecided
-	}
-	return nil
+	return worst.exit()
 }
 
 // all returns the numbers of the databases. Both servers must have the same number of databases.
 func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	var counts [2]int
 	for i, side := range p.sides {
-		rows, err := side.Report(ctx)
+		names, err := databaseNames(ctx, side)
 		if err != nil {
 			return nil, p.fail(i, "DB::report", err)
 		}
-		for name := range maps.Keys(rows) {
-			number, is := strings.CutPrefix(name, "db_")
-			if _, err := strconv.Atoi(number); is && err == nil {
-				counts[i]++
-			}
-		}
+		counts[i] = len(names)
 	}
 	if counts[0] != counts[1] {
 		return nil, fmt.Errorf("%s has %d databases and %s has %d: choose one with -db", p.names[0], counts[0], p.names[1], counts[1])
@@ -111,11 +105,26 @@ const (
 	differs
 )
 
+// exit returns the exit code, nil for equal.
+func (v verdict) exit() error {
+	switch v {
+	case differs:
+		return exitDiffers
+	case undecided:
+		return exitUndecided
+	}
+	return nil
+}
+
 // database compares one database and prints its line: name, verdict, number of records on both
 // sides, number of keys that differ.
 func (p *comparison) database(ctx context.Context, name string) (verdict, error) {
 	d := newDifference(&p.pair, name, cmp.Or(p.other, name))
-	if err := d.find(ctx); err != nil {
+	if p.some > 0 {
+		if err := p.sample(ctx, d); err != nil {
+			return 0, err
+		}
+	} else if err := d.find(ctx); err != nil {
 		return 0, err
 	}
 	v, word := equal, "equal"
@@ -131,6 +140,17 @@ func (p *comparison) database(ctx context.Context, name string) (verdict, error)
 		p.printKeys(d.pending)
 	}
 	return v, p.out.Flush()
+}
+
+// sample looks at some records. The counts of the line are the number of keys that it looked at.
+func (p *comparison) sample(ctx context.Context, d *difference) error {
+	s := &sampling{pair: &p.pair, size: p.some}
+	for i, side := range p.sides {
+		s.dbs[i] = side.DB(d.db[i])
+	}
+	looked, certain, err := s.find(ctx)
+	d.counts, d.certain = [2]int64{int64(looked), int64(looked)}, certain
+	return err
 }
 
 // printResult prints the line of a database. An error of the output comes back from Flush.

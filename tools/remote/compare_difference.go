@@ -1,11 +1,9 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"time"
 
@@ -44,26 +42,33 @@ type pair struct {
 	*call
 	sides  [2]*client.Client
 	names  [2]string // HOST:PORT
+	reads  [2]bool   // the server has no checksums: its records are read
 	by     string
 	wait   time.Duration
 	rounds int64
 }
 
 // connect makes the two clients: for both arguments, or for -host and -port and the only argument.
-func (p *pair) connect() {
-	first := net.JoinHostPort(cmp.Or(p.host, "localhost"), strconv.FormatInt(*p.port, 10))
-	p.names = [2]string{first, p.args[0]}
+func (p *pair) connect() error {
+	args := [2]string{p.first(), p.args[0]}
 	if len(p.args) == 2 {
-		p.names = [2]string(p.args)
+		args = [2]string(p.args)
 	}
-	for i, addr := range p.names {
-		p.sides[i] = client.New(addr, client.Options{Timeout: max(0, *p.timeout)})
+	for i, arg := range args {
+		e, err := p.endpoint(arg)
+		if err != nil {
+			return err
+		}
+		p.sides[i], p.names[i] = e.client, e.name
 	}
+	return nil
 }
 
 func (p *pair) close() {
 	for _, side := range p.sides {
-		_ = side.Close() // everything has been answered
+		if side != nil { // connect has got so far
+			_ = side.Close() // everything has been answered
+		}
 	}
 }
 
@@ -94,7 +99,8 @@ type digests [2]string
 // be simpler, but this command is for servers that are in use.
 type difference struct {
 	*pair
-	dbs  [2]*client.DB
+	db   [2]string // names
+	dbs  [2]digester
 	hash bool
 
 	counts    [2]int64
@@ -102,7 +108,8 @@ type difference struct {
 	different [2]int64       // number of records in ranges
 	more      bool           // other ranges differ too, but are not looked into
 	ts        [2]uint64      // time stamps of the two servers at the latest look
-	noted     bool           // note has printed that a standby does not catch up
+	noted     bool           // note has printed a line
+	refuser   int            // the side that has refused the latest look
 	pending   map[string]digests
 	certain   map[string]digests
 }
@@ -110,10 +117,15 @@ type difference struct {
 // newDifference prepares the comparison of a database of the first server with a database of the
 // second.
 func newDifference(p *pair, first, second string) *difference {
-	return &difference{
-		pair: p, hash: p.by == byHash, certain: map[string]digests{},
-		dbs: [2]*client.DB{p.sides[0].DB(first), p.sides[1].DB(second)},
+	d := &difference{pair: p, db: [2]string{first, second}, hash: p.by == byHash, certain: map[string]digests{}}
+	for i, name := range [...]string{first, second} {
+		db := p.sides[i].DB(name)
+		d.dbs[i] = db
+		if p.reads[i] {
+			d.dbs[i] = &reading{p.sides[i], db}
+		}
 	}
+	return d
 }
 
 // find finds the keys that differ and stay different. Between the first and the second look it
@@ -138,18 +150,28 @@ func (d *difference) find(ctx context.Context) error {
 	return d.confirm(ctx)
 }
 
-// begin compares everything: by key, or by hash if the database has no order of keys.
+// begin compares everything: by key, or by hash if the database has no order of keys. A server that
+// does not know checksums by hash either is an original, whose records are read.
 func (d *difference) begin(ctx context.Context) (err error) {
 	parts := firstParts
 	if d.hash {
 		parts *= 4
 	}
 	d.counts, err = d.look(ctx, parts)
-	if d.by == "" && !d.hash && notImplemented(err) {
+	switch {
+	case !notImplemented(err) || d.by == byKey:
+		return err
+	case !d.hash:
 		d.hash = true
-		return d.begin(ctx)
+	case d.reads[d.refuser]:
+		return err
+	default:
+		d.reads[d.refuser] = true
+		d.note(d.names[d.refuser] + " has no checksums: its records are read")
+		*d = *newDifference(d.pair, d.db[0], d.db[1])
+		d.hash = true
 	}
-	return err
+	return d.begin(ctx)
 }
 
 func notImplemented(err error) bool {
@@ -182,6 +204,7 @@ func (d *difference) look(ctx context.Context, parts int) (counts [2]int64, err 
 	var found [2][]client.Part
 	for _, i := range [...]int{first, 1 - first} {
 		if found[i], d.ts[i], err = d.dbs[i].Checksum(ctx, o); err != nil {
+			d.refuser = i
 			return counts, d.fail(i, "DB::checksum", err)
 		}
 		o.Ranges, o.Parts = nil, 1

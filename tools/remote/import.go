@@ -12,61 +12,72 @@ import (
 	"gotycoon/tools/show"
 )
 
-// importer stores the lines of a file.
+// importer stores the records of a file, or of another server.
 type importer struct {
 	*call
+	from     sourceOptions
+	xt       client.Expiry // of records that have no expiration time of their own
+	target   *client.DB
+	wasEmpty bool // before the import
 	store    storer
 	progress show.Progress
 	batch    batch
 }
 
-const importBuffer = 256 << 10
-
-// importRecords reads lines. A line with a key and a value stores a record, a line with a key alone
-// removes its record.
+// importRecords reads lines, or with -from what other systems have written. A line with a key and a
+// value stores a record, a line with a key alone removes its record.
 func importRecords(ctx context.Context, c *call) error {
 	c.withDB().withHex()
-	binary := c.flags.Bool("bin", false, "use the binary protocol; the database must be a number")
+	im := &importer{call: c}
+	binary := c.flags.Bool("bin", false, "use the binary protocol; the database must be a number (default with -from where that is possible)")
 	xt := c.withExpiry()
+	im.from.define(c.flags)
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
 	if *binary && !c.hasNumber() {
 		return usageError("-bin: the database must be a number")
 	}
+	src, err := im.from.source(c)
+	if err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	im.target, im.xt = db, expiry(*xt)
+	im.store = &textStorer{db}
+	if *binary || src != nil && c.hasNumber() && c.credentials() == (client.Credentials{}) {
+		im.store = &binaryStorer{c.client, c.number()}
+	}
+	if src != nil {
+		return im.runSource(ctx, src)
+	}
 	in, size, err := c.input()
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	db, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	im := &importer{call: c, progress: c.progress(size)}
-	im.store = &textStorer{db: db, expires: expiry(*xt)}
-	if *binary {
-		im.store = &binaryStorer{client: c.client, db: c.number(), expires: expiry(*xt)}
-	}
+	im.progress = c.progress(size)
 	err = im.run(ctx, in)
 	im.progress.End()
 	return err
 }
 
-// input opens the file of the argument, or standard input. size is -1 where it is not known.
-func (c *call) input() (in io.ReadCloser, size int64, err error) {
-	if c.flags.NArg() == 0 {
-		return io.NopCloser(c.stdin), -1, nil
+// runSource stores the records of another system. What the source has left out makes the run fail,
+// because the import is not complete; what it has is stored nevertheless.
+func (im *importer) runSource(ctx context.Context, src source) error {
+	rows, err := im.target.Status(ctx)
+	if err != nil {
+		return im.failed("DB::status", err)
 	}
-	return show.OpenInput(c.flags.Arg(0)) // not from args: a file's name is never hexadecimal
-}
-
-// inputName names the input in messages.
-func (c *call) inputName() string {
-	if c.flags.NArg() == 0 {
-		return "standard input"
-	}
-	return c.flags.Arg(0)
+	im.wasEmpty = rows.Int("count") == 0
+	im.progress = im.call.progress(-1)
+	err = src.read(ctx, im)
+	err = errors.Join(err, im.send(ctx)) // also what came before an error
+	im.progress.End()
+	return errors.Join(err, im.out.Flush())
 }
 
 // progress returns the progress display of an import of size bytes.
@@ -89,7 +100,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 				return err
 			}
 		}
-		if err != nil || im.batch.full() || !lineBuffered(r) {
+		if err != nil || !lineBuffered(r) {
 			if err := im.send(ctx); err != nil {
 				return err
 			}
@@ -112,131 +123,74 @@ func lineBuffered(r *bufio.Reader) bool {
 // line adds one line to the batch. Carriage returns and NUL bytes are dropped. A line with more
 // than two columns is counted, and changes nothing.
 func (im *importer) line(ctx context.Context, line []byte) error {
-	size := len(line)
 	columns := show.Columns(line, im.hexIn)
-	if key := string(columns[0]); len(columns) <= 2 {
-		// In a request all sets come before all removes, so it must have one line of a key only.
-		// And a large line must not make the server refuse the whole request for its size.
-		if im.batch.has(key) || im.batch.bytes+size > batchBytes {
-			if err := im.send(ctx); err != nil {
-				return err
-			}
-		}
-		im.batch.add(key, columns[1:])
+	if len(columns) > 2 {
+		im.batch.count(len(line))
+		return nil
 	}
-	im.batch.lines++
-	im.batch.bytes += size
+	ch := change{key: string(columns[0]), removed: len(columns) == 1, xt: im.xt}
+	if !ch.removed {
+		ch.value = columns[1]
+	}
+	return im.put(ctx, ch, len(line))
+}
+
+// put adds a change to the batch, and sends the batch when it is full. A large record must not make
+// the server refuse the whole request for its size, so what has gathered is sent before it.
+func (im *importer) put(ctx context.Context, ch change, size int) error {
+	if im.batch.bytes+size > batchBytes {
+		if err := im.send(ctx); err != nil {
+			return err
+		}
+	}
+	im.batch.add(ch, size)
+	if im.batch.full() {
+		return im.send(ctx)
+	}
 	return nil
 }
 
-// send sends the batch. Its lines count as done once the server has answered, even with an error.
+// lookup returns what the key will have when the batch is sent.
+func (im *importer) lookup(ctx context.Context, key string) (ch change, found bool, err error) {
+	if i, ok := im.batch.index[key]; ok {
+		ch = im.batch.changes[i]
+		return ch, !ch.removed, nil
+	}
+	r, err := im.target.GetRecord(ctx, key)
+	if errors.Is(err, client.ErrNoRecord) {
+		return ch, false, nil
+	}
+	return change{key: key, value: r.Value, xt: client.At(r.Expires)}, true, im.failed("DB::get", err)
+}
+
+// clear removes everything that was stored. What the database had before would go, too.
+func (im *importer) clear(ctx context.Context) error {
+	if !im.wasEmpty {
+		return errors.New("redis has removed all its keys at some time, but this database was not empty before the import: import into an empty one")
+	}
+	im.batch = batch{}
+	return im.failed("DB::clear", im.target.Clear(ctx))
+}
+
+func (im *importer) never() client.Expiry { return im.xt }
+
+// note prints a line for people.
+func (im *importer) note(format string, args ...any) {
+	fmt.Fprintf(im.stderr, "%s: %s\n", program, fmt.Sprintf(format, args...))
+}
+
+// send sends the batch. Its items count as done once the server has answered, even with an error.
 func (im *importer) send(ctx context.Context) error {
-	if im.batch.lines == 0 {
+	if im.batch.items == 0 {
 		return nil
 	}
 	name, err := im.store.send(ctx, &im.batch)
 	if !errors.Is(err, client.ErrNetwork) {
-		im.progress.Done(im.batch.lines, im.batch.bytes)
+		im.progress.Done(im.batch.items, im.batch.bytes)
 	}
 	im.batch = batch{}
 	if err == nil {
 		err = im.out.Flush()
 	}
 	return im.failed(name, err)
-}
-
-// A batch with so many lines, or so many bytes, is sent.
-const (
-	batchRecords = 2000
-	batchBytes   = 1 << 20
-)
-
-// batch is a number of lines that are sent in one request. Each key is in it once, so the order of
-// its lines does not matter.
-type batch struct {
-	sets    []client.Record
-	removes []string
-	keys    map[string]struct{}
-	lines   int // including lines that change nothing
-	bytes   int // length of the lines
-}
-
-func (b *batch) has(key string) bool {
-	_, ok := b.keys[key]
-	return ok
-}
-
-// add adds a record to store, or without a value a key to remove.
-func (b *batch) add(key string, value [][]byte) {
-	if b.keys == nil {
-		b.keys = map[string]struct{}{}
-	}
-	b.keys[key] = struct{}{}
-	if len(value) == 0 {
-		b.removes = append(b.removes, key)
-		return
-	}
-	b.sets = append(b.sets, client.Record{Key: key, Value: value[0]})
-}
-
-func (b *batch) full() bool { return b.lines >= batchRecords || b.bytes >= batchBytes }
-
-// storer sends batches to the server. When send fails it returns the name of the failed call in the
-// original.
-type storer interface {
-	send(ctx context.Context, b *batch) (name string, err error)
-}
-
-const (
-	nameSet    = "DB::set"
-	nameRemove = "DB::remove"
-)
-
-// textStorer sends batches over TSV-RPC.
-type textStorer struct {
-	db      *client.DB
-	expires client.Expiry
-}
-
-func (s *textStorer) send(ctx context.Context, b *batch) (name string, err error) {
-	if len(b.sets) > 0 {
-		records := make(map[string][]byte, len(b.sets))
-		for _, r := range b.sets {
-			records[r.Key] = r.Value
-		}
-		if _, err := s.db.SetBulk(ctx, records, s.expires, false); err != nil {
-			return nameSet, err
-		}
-	}
-	if len(b.removes) > 0 {
-		_, err = s.db.RemoveBulk(ctx, b.removes, false)
-	}
-	return nameRemove, err
-}
-
-// binaryStorer sends batches over the binary protocol.
-type binaryStorer struct {
-	client  *client.Client
-	db      uint16
-	expires client.Expiry
-}
-
-func (s *binaryStorer) send(ctx context.Context, b *batch) (name string, err error) {
-	if len(b.sets) > 0 {
-		records := make([]client.BinaryRecord, len(b.sets))
-		for i, r := range b.sets {
-			records[i] = client.BinaryRecord{DB: s.db, Key: r.Key, Value: r.Value, Expiry: s.expires}
-		}
-		n, err := s.client.SetBinary(ctx, records)
-		if err == nil && n < len(records) { // the server skips records of a missing database
-			err = &client.Error{Code: client.Invalid, Message: "no such database"}
-		}
-		if err != nil {
-			return nameSet, err
-		}
-	}
-	if len(b.removes) > 0 {
-		_, err = s.client.RemoveBinary(ctx, s.db, b.removes)
-	}
-	return nameRemove, err
 }

@@ -41,16 +41,33 @@ const (
 //   - The position moves on only with updates, never with heartbeats. A server that is restarted
 //     with its clock set back may give its next updates stamps below a heartbeat that it sent
 //     before. A feed at the heartbeat's stamp would skip them.
-//   - The output is flushed before the position is saved, see save. A crash between the two prints
-//     some lines again; the other order would lose them.
+//   - The receiver is flushed before the position is saved, see save. A crash between the two
+//     prints some lines again; the other order would lose them.
 //   - On each new connection check asks the server whether its log still has everything behind the
 //     position, and whether it is still the same log.
 type feed struct {
 	*follower
-	file    positionFile
+	to      receiver
+	file    keeper
 	at      position
 	checked bool // check has been called on this connection
 	pause   time.Duration
+}
+
+// receiver gets the messages of a feed: slave prints them, and migrate writes them to another
+// server.
+type receiver interface {
+	// receive handles an update, a heartbeat, or a stand-in for updates left out by -sid, which has
+	// an empty Log. errDone ends the feed.
+	receive(ctx context.Context, u client.LogMessage) error
+	// flush returns when everything received is where it belongs.
+	flush(ctx context.Context) error
+}
+
+// keeper keeps the position across restarts.
+type keeper interface {
+	due(at position) bool // it is time for save
+	save(at position) error
 }
 
 // errDone ends a feed that has printed all updates.
@@ -58,8 +75,9 @@ var errDone = errors.New("nothing is left")
 
 // feed prints updates up to the end of the log, or with -uw for ever.
 func (f *follower) feed(ctx context.Context) error {
-	r := &feed{follower: f, file: positionFile{fs: vfs.OS{}, path: f.pos}, at: position{stamp: f.after}, pause: firstPause}
-	kept, ok, err := r.file.load()
+	file := &positionFile{fs: vfs.OS{}, path: f.pos}
+	r := &feed{follower: f, to: f, file: file, at: position{stamp: f.after}, pause: firstPause}
+	kept, ok, err := file.load()
 	if err != nil {
 		return err
 	}
@@ -74,7 +92,7 @@ func (f *follower) feed(ctx context.Context) error {
 		ctx, stop = untilSignal(ctx)
 		defer stop()
 	}
-	return errors.Join(r.run(ctx), r.save())
+	return errors.Join(r.run(ctx), r.save(context.WithoutCancel(ctx)))
 }
 
 func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
@@ -102,7 +120,7 @@ func (r *feed) run(ctx context.Context) error {
 		case !*r.wait:
 			return r.failed("DB::slave", err) // without -uw the output is not complete
 		}
-		if err := r.save(); err != nil {
+		if err := r.save(ctx); err != nil {
 			return err
 		}
 		if r.pause == firstPause {
@@ -147,21 +165,19 @@ func (r *feed) take(ctx context.Context, u client.LogMessage) error {
 		}
 		r.checked, r.pause = true, firstPause
 	}
-	if len(u.Log) > 0 { // empty: a heartbeat, or a stand-in for updates left out by -sid
-		if err := r.show(u); err != nil {
-			return err
-		}
+	if err := r.to.receive(ctx, u); err != nil {
+		return err
 	}
 	if !u.Heartbeat {
 		r.at.stamp = u.TS
 	}
 	if r.file.due(r.at) {
-		return r.save()
+		return r.save(ctx)
 	}
 	if len(u.Log) > 0 {
 		return nil
 	}
-	if err := r.out.Flush(); err != nil {
+	if err := r.to.flush(ctx); err != nil {
 		return err
 	}
 	if u.Heartbeat && !*r.wait {
@@ -170,10 +186,10 @@ func (r *feed) take(ctx context.Context, u client.LogMessage) error {
 	return nil
 }
 
-// save flushes the output, and then saves the position that the output has reached. This order
-// matters, see feed.
-func (r *feed) save() error {
-	if err := r.out.Flush(); err != nil {
+// save flushes the receiver, and then saves the position that it has reached. This order matters,
+// see feed.
+func (r *feed) save(ctx context.Context) error {
+	if err := r.to.flush(ctx); err != nil {
 		return err
 	}
 	return r.file.save(r.at)
@@ -194,7 +210,7 @@ func (r *feed) check(ctx context.Context) error {
 		return nil
 	}
 	lost := r.missing(reach)
-	r.at.logID = reach.LogID
+	r.at.logID, r.at.file = reach.LogID, reach.File
 	switch {
 	case lost == "":
 		return nil
@@ -211,7 +227,7 @@ func (r *feed) missing(reach client.Reach) string {
 	switch {
 	case r.at.logID != "" && reach.LogID != "" && r.at.logID != reach.LogID:
 		return fmt.Sprintf("the update log is another one than that which ts=%d belongs to: updates may be missing", r.at.stamp)
-	case r.at.stamp > 0 && reach.Gap:
+	case r.at.stamp > 0 && reach.Gap && (r.at.file == 0 || reach.Oldest > r.at.file):
 		return fmt.Sprintf("the update log no longer has everything after ts=%d: updates are missing", r.at.stamp)
 	}
 	return ""
@@ -221,6 +237,17 @@ func (r *feed) missing(reach client.Reach) string {
 func (r *feed) warn(text string) {
 	fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text)
 }
+
+// receive prints an update.
+func (f *follower) receive(_ context.Context, u client.LogMessage) error {
+	if len(u.Log) == 0 {
+		return nil
+	}
+	return f.show(u)
+}
+
+// flush prints what is buffered.
+func (f *follower) flush(context.Context) error { return f.out.Flush() }
 
 // show prints an update: time stamp, server ID, database, operation, and key and value in Base64.
 func (f *follower) show(u client.LogMessage) error {

@@ -16,6 +16,10 @@ import (
 type position struct {
 	stamp uint64 // of an update, never of a heartbeat: see feed
 	logID string // identity of the log that the stamp belongs to; empty: not known
+
+	// file is the number of the log file where the updates after the stamp begin, of a server that
+	// does not tell the log's identity; 0: not known. While this file is there nothing is missing.
+	file uint64
 }
 
 // positionFile keeps a position across restarts. Its content is the stamp and the log's identity:

@@ -76,7 +76,7 @@ func TestEverySubCommandSpeaksTLS(t *testing.T) {
 		{s.data, []string{"list"}}, {s.data, []string{"sync"}}, {s.data, []string{"vacuum"}}, {s.data, []string{"import"}},
 		{s.data, []string{"setbulk", "-bin", "a", "1"}}, {s.data, []string{"getbulk", "-bin", "a"}}, {s.data, []string{"removebulk", "a"}},
 		{s.data, []string{"match", "k"}}, {s.data, []string{"regex", "k"}}, {s.data, []string{"slave"}}, {s.data, []string{"backup", backup}},
-		{s.data, []string{"remove", "k"}}, {s.data, []string{"clear"}},
+		{s.data, []string{"compare", "127.0.0.1:" + s.data}}, {s.data, []string{"remove", "k"}}, {s.data, []string{"clear"}},
 		{s.counter, []string{"counter", "acquire", "c", "1", "1", "--", "true"}}, {s.lock, []string{"lock", "l", "--", "true"}},
 		{s.lock, []string{"lock", "-list"}}, {s.sequence, []string{"seq"}}, {s.quota, []string{"quota", "query"}},
 	}
@@ -103,7 +103,14 @@ func TestEverySubCommandSpeaksTLS(t *testing.T) {
 		}
 		require.Zero(t, r.exit, "as the environment says: %v: %s", c.args, r.stderr)
 	}
-	r := run(s.data, []string{"inform"}, []string{"-host", "127.0.0.1", "-tls=false"})
+	plain := "tcp://127.0.0.1:" + port // a server without TLS beside one with it
+	r := command(t, "", "compare", "-db", "0", "127.0.0.1:"+s.data, plain)
+	require.NotEqual(t, 1, r.exit, r.stderr)
+	r = command(t, "", "migrate", "-once", "-clear", "-pos", filepath.Join(t.TempDir(), "x"), plain, "tls://127.0.0.1:"+s.data, "0")
+	require.Zero(t, r.exit, r.stderr)
+	r = command(t, "", "compare", "-db", "0", "127.0.0.1:"+s.data, "127.0.0.1:"+port)
+	require.Equal(t, 1, r.exit, "without tcp:// the environment holds")
+	r = run(s.data, []string{"inform"}, []string{"-host", "127.0.0.1", "-tls=false"})
 	require.NotZero(t, r.exit, "the option counts more")
 }
 
