@@ -42,6 +42,10 @@ func (c *AdminConfig) check() error {
 // measures reports whether anybody wants to know about requests.
 func (c *AdminConfig) measures() bool { return c.Addr != "" || c.Slow > 0 || c.Sample > 0 }
 
+// mostAdminConns is how many connections the listener has at most: a few programs ask it, and people
+// who look at the console, each with a handful of connections.
+const mostAdminConns = 256
+
 // productVersion is what this server calls itself where no client of the original reads it.
 const productVersion = "1.0"
 
@@ -65,13 +69,14 @@ type adminListener struct {
 // adminOptions are what the listener needs from the start.
 type adminOptions struct {
 	AdminConfig
-	Access  *access.Guard
-	Pages   *browser.Policy // which requests of browsers are served
-	Secure  func(net.Listener) net.Listener
-	Started time.Time
-	Health  *health
-	Routes  func(*admin.Server) // adds the paths of other parts
-	Log     logger
+	Access   *access.Guard
+	Pages    *browser.Policy // which requests of browsers are served
+	Secure   func(net.Listener) net.Listener
+	Started  time.Time
+	MaxConns int // of each port
+	Health   *health
+	Routes   func(*admin.Server) // adds the paths of other parts
+	Log      logger
 }
 
 // openAdmin starts the listener, if there shall be one.
@@ -97,13 +102,15 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 		Proves:    proves(o.Access),
 		Secure:    o.Secure,
 
-		Routes:  o.Routes,
-		Live:    o.Health.live,
-		Ready:   o.Health.ready,
-		Reads:   o.Health.readyToRead,
-		Primary: o.Health.primary,
-		Replica: o.Health.replica,
-		Version: productVersion,
+		Routes:   o.Routes,
+		Live:     o.Health.live,
+		Ready:    o.Health.ready,
+		Reads:    o.Health.readyToRead,
+		Notes:    o.Health.notes,
+		Primary:  o.Health.primary,
+		Replica:  o.Health.replica,
+		MaxConns: min(o.MaxConns, mostAdminConns),
+		Version:  productVersion,
 		Collectors: exporter.Process(exporter.Server{
 			Version: productVersion, Revision: admin.Revision(), Started: o.Started,
 			Ready: func() bool { return len(o.Health.ready()) == 0 },

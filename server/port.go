@@ -50,6 +50,7 @@ type dataPortOptions struct {
 	Replicas  *replicas
 	Cluster   *clusterNode
 	Primary   *primary
+	Settings  *settings
 	Report    func(rows map[string]string)
 
 	Counts  *opcount.Counts
@@ -116,6 +117,7 @@ func (p *dataPort) door() *door {
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
 			Cluster:  p.Cluster.clients(),
+			Config:   p.Settings.clients(),
 			NoData:   p.Cluster.noData(),
 			Meters:   p.Meters.http,
 			Pages:    p.Pages,

@@ -13,6 +13,7 @@ import (
 	"gotycoon/internal/forward"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
+	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
 	"gotycoon/services"
@@ -35,10 +36,12 @@ type root struct {
 
 	host      string // cfg.Host as an IPv4 address, or empty
 	tls       *tlsport.Guard
+	tlsFiles  *tlsfiles.Server // what the ports show; nil: plaintext
 	pages     *browser.Policy
 	access    *access.Guard
 	members   *members
 	meters    meters
+	alarms    *alarms
 	health    health
 	console   *api.API // shown by admin only
 	admin     *adminListener
@@ -126,8 +129,19 @@ func (r *root) openHost() (err error) {
 }
 
 func (r *root) openTLS() (err error) {
-	r.tls, err = openTLS(&r.cfg.TLS, r.log)
+	r.tls, r.tlsFiles, err = openTLS(&r.cfg.TLS, r.log)
 	return err
+}
+
+// certificates are those that this server shows.
+func (r *root) certificates() (all certificates) {
+	if r.tlsFiles != nil {
+		all = append(all, portsCertificate(&r.cfg.TLS, r.tlsFiles))
+	}
+	if r.members.expires != nil {
+		all = append(all, masterCertificate(&r.cfg.TLS, r.members.expires))
+	}
+	return all
 }
 
 func (r *root) closeTLS() {
@@ -155,7 +169,6 @@ func (r *root) openMembers() (err error) {
 // openAdmin starts the admin listener, before anything that takes long.
 func (r *root) openAdmin() (err error) {
 	c := r.cfg.Admin
-	r.health.readyLag = c.ReadyLag
 	r.health.phase.set("starting: the databases are being opened or restored")
 	r.meters = newMeters(c, r.log)
 	r.console = newConsole(consoleOptions{
@@ -163,7 +176,7 @@ func (r *root) openAdmin() (err error) {
 		Limits: &r.live.limits, Log: r.log,
 	})
 	r.admin, err = openAdmin(adminOptions{
-		AdminConfig: c, Access: r.access, Pages: r.pages, Secure: secure(r.tls), Started: r.started, Health: &r.health,
+		AdminConfig: c, Access: r.access, Pages: r.pages, Secure: secure(r.tls), Started: r.started, MaxConns: r.cfg.Limits.conns(), Health: &r.health,
 		Routes: func(s *admin.Server) { mountConsole(r.console, s) }, Log: r.log,
 	})
 	return err
@@ -178,7 +191,7 @@ func (r *root) logLast() {
 
 func (r *root) openRoom() error {
 	r.room = newRoom(roomOptions{
-		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly, Log: r.log,
+		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly,
 	})
 	if catalog := r.databases.catalog; catalog.Log() != nil {
 		r.retention = &retention{
@@ -307,27 +320,33 @@ func (r *root) publish() error {
 	}
 	r.services.adopters(r.members.ports)
 	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
+	r.alarms = newAlarms(r.log)
+	r.alarms.sources = (&alarmSources{
+		catalog: catalog, room: r.room, replicas: &r.replicas, following: r.following, readyLag: c.Admin.ReadyLag, cluster: r.shown, certificates: r.certificates(),
+	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, alarms: r.alarms,
 	}
+	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
-	r.health.catalog, r.health.room, r.health.following, r.health.replicas, r.health.standing = catalog, r.room, r.following, &r.replicas, r.standing
+	r.health.catalog, r.health.alarms, r.health.following, r.health.standing = catalog, r.alarms, r.following, r.standing
 	if r.admin.server == nil {
 		return nil
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
 		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown,
+		alarms: r.alarms, certificates: r.certificates(), log: r.log,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
-	openConsole(r.console, &shown{published: f, cfg: c, live: r.live, started: r.started}, e)
+	openConsole(r.console, &shown{published: f, cfg: c, options: options, started: r.started}, e)
 	return nil
 }
 
@@ -360,7 +379,12 @@ func (r *root) begin() error {
 	if r.members.secrets != nil {
 		r.timers.every(accessEvery, r.members.secrets.Poll)
 	}
-	r.timers.every(roomEvery, r.room.look)
+	r.timers.every(alarmsEvery, func() { r.alarms.look(time.Now()) })
+	r.timers.every(roomEvery, func() {
+		if r.room.look() {
+			r.alarms.look(time.Now())
+		}
+	})
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
 		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })

@@ -44,6 +44,9 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "%s: switching to a daemon: %v\n", Program, err)
 			return 1
 		}
+		for _, note := range cfg.daemonNotes() {
+			fmt.Fprintf(stderr, "%s: %s\n", Program, note)
+		}
 		return 0
 	}
 	signals := watchSignals(cfg.Daemon, cfg.Reload.Again != nil)
