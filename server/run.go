@@ -79,13 +79,13 @@ func serve(ctx context.Context, r *root) (ok bool) {
 	defer r.memcached.stop()
 	for {
 		if err := r.data.start(); err != nil {
-			r.log.error("%v", err)
+			failure(r.log, err)
 			return false
 		}
 		r.following.start()
 		r.cluster.Load().start()
 		if err := r.memcached.start(); err != nil {
-			r.log.error("%v", err)
+			failure(r.log, err)
 			r.data.stop()
 			return false
 		}

@@ -67,7 +67,7 @@ func (f *follower) feed(ctx context.Context) error {
 		r.at = kept
 	}
 	if _, err := f.open(ctx); err != nil {
-		return f.openError()
+		return f.openError(err)
 	}
 	if f.pos != "" {
 		var stop func()
@@ -77,7 +77,9 @@ func (f *follower) feed(ctx context.Context) error {
 	return errors.Join(r.run(ctx), r.save())
 }
 
-func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
+func (f *follower) openError(err error) error {
+	return fmt.Errorf("%s: open error: %w", f.peer(), err)
+}
 
 // untilSignal returns a context that ends with the first signal to terminate, so that the position
 // can still be saved. A second signal kills the process.
@@ -96,7 +98,7 @@ func (r *feed) run(ctx context.Context) error {
 		case errors.Is(err, errDone), ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNoLog):
-			return r.openError()
+			return r.openError(err)
 		case !errors.Is(err, client.ErrNetwork):
 			return err
 		case !*r.wait:
