@@ -185,8 +185,8 @@ type Measures struct {
 	File    filestore.Stats // of a database OnDisk, text databases included
 }
 
-// CheckpointError returns why the latest checkpoint of the database's file has failed, nil if it has
-// not.
+// CheckpointError returns why the latest checkpoint of the database's file has failed, nil if it
+// has not.
 func (d *DB) CheckpointError() error {
 	if d.file == nil {
 		return nil

@@ -42,8 +42,8 @@ func (c *AdminConfig) check() error {
 // measures reports whether anybody wants to know about requests.
 func (c *AdminConfig) measures() bool { return c.Addr != "" || c.Slow > 0 || c.Sample > 0 }
 
-// mostAdminConns is how many connections the listener has at most: a few programs ask it, and people
-// who look at the console, each with a handful of connections.
+// mostAdminConns is how many connections the listener has at most: a few programs ask it, and
+// people who look at the console, each with a handful of connections.
 const mostAdminConns = 256
 
 // productVersion is what this server calls itself where no client of the original reads it.

@@ -24,7 +24,8 @@ func portsCertificate(c *TLSConfig, files *tlsfiles.Server) certificate {
 	return certificate{"ports", c.Cert, "clients", func() (time.Time, bool) { return files.Expires(), true }}
 }
 
-// masterCertificate is the one that masters and the members of a cluster are shown, if there is one.
+// masterCertificate is the one that masters and the members of a cluster are shown, if there is
+// one.
 func masterCertificate(c *TLSConfig, expires func() (time.Time, bool)) certificate {
 	return certificate{"master", c.MasterCert, "the master and the members of a cluster", expires}
 }

@@ -68,8 +68,8 @@ func (s *sink) Close() {
 	}
 }
 
-// panics counts the panics that package rescue has seen. It is a handler of log lines, because every
-// part of the server that may panic has the log, see rescue.Counter.
+// panics counts the panics that package rescue has seen. It is a handler of log lines, because
+// every part of the server that may panic has the log, see rescue.Counter.
 type panics struct {
 	slog.Handler
 	count *atomic.Int64

@@ -41,7 +41,7 @@ type members struct {
 	guard    *access.Guard
 	name     string // of this server, for the logs of others
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
-	// expires returns when the certificate ends that masters and members are shown; nil: without TLS
+	// expires returns when the certificate ends that masters and members are shown; nil: no TLS
 	expires func() (at time.Time, has bool)
 
 	// The fields below are set before the data port opens.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"gotycoon/replication"
@@ -53,13 +54,11 @@ func (f *following) stalled(now time.Time) []alarm {
 		silent := fmt.Sprintf("nothing has come for %.0f seconds", now.Sub(st.Contact).Seconds())
 		return []alarm{{name: alarmStalled, text: fmt.Sprintf("the replication from %s has stalled: %s", addr, cmp.Or(st.Trouble, silent))}}
 	case st.State == replication.Connecting && st.Trouble != "":
-		return []alarm{{name: alarmStalled, text: fmt.Sprintf(
-			"the master %s is not reached: %s. Is it running, and is this its address (-mhost, -mport, tunerepl)?", addr, st.Trouble)}}
+		text := fmt.Sprintf("nothing comes from the master %s: %s", addr, st.Trouble)
+		if strings.HasPrefix(st.Trouble, "dial ") {
+			text += ". Is it running, and is this its address (-mhost, -mport, tunerepl)?"
+		}
+		return []alarm{{name: alarmStalled, text: text}}
 	}
 	return nil
-}
-
-// copyProgress says how far a copy has come.
-func copyProgress(c replication.CopyStatus) string {
-	return fmt.Sprintf("database %d, %d of %d records", c.DB, c.Records, c.Total)
 }

@@ -205,6 +205,11 @@ func (f *following) staleness(now time.Time) time.Duration {
 	return lag
 }
 
+// copyProgress says how far a copy has come.
+func copyProgress(c replication.CopyStatus) string {
+	return fmt.Sprintf("database %d, %d of %d records", c.DB, c.Records, c.Total)
+}
+
 // figures are the metrics of the replication.
 func (f *following) figures() status.Follower {
 	st := f.follower.Status()

@@ -78,8 +78,8 @@ var (
 var (
 	errHeader        = errors.New("not a segment header")
 	errCommitVersion = errors.New("commit record of an unknown version")
-	// errNewer is the error of a version that a later program may have; what is above lastVersion is
-	// rather a byte of a write that was torn.
+	// errNewer is the error of a version that a later program may have; what is above lastVersion
+	// is rather a byte of a write that was torn.
 	errNewer = fmt.Errorf("%w: a newer version of the server has written this log, and this one cannot read it; start that version", errCommitVersion)
 )
 

@@ -70,7 +70,8 @@ func (e *Expr) warning(key, value string) string {
 	return ""
 }
 
-// wrongNumber returns why a number has no effect. caches says that only a cache heeds the parameter.
+// wrongNumber returns why a number has no effect. caches says that only a cache heeds the
+// parameter.
 func (e *Expr) wrongNumber(caches bool, value string) string {
 	digits := strings.TrimLeft(skipBlanks(value), "+-")
 	switch {

@@ -39,8 +39,8 @@ func Read() Info {
 
 // sizes returns what a process has taken of memory and of addresses that memory belongs to: its own
 // data, its program, and the parts of files that are in memory. Its virtual size would frighten:
-// each database file has 64 GiB of addresses from the start, so that it need not be mapped anew when
-// it grows, and these take no memory. The peak counts the same addresses off.
+// each database file has 64 GiB of addresses from the start, so that it need not be mapped anew
+// when it grows, and these take no memory. The peak counts the same addresses off.
 func sizes(process map[string]int64) (size, peak int64) {
 	virtual := process["VmSize"]
 	size = min(virtual, process["VmData"]+process["VmStk"]+process["VmExe"]+process["VmLib"]+process["RssFile"])

@@ -65,10 +65,10 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 	return nil
 }
 
-// Judge logs and counts a panic that a deferred function has just recovered, as an ERROR line. If a function
-// of the engine is on the stack of the panic, the process ends and Judge does not return. until is
-// the name, with its package, of the function that deferred the caller: the search of the stack
-// ends there.
+// Judge logs and counts a panic that a deferred function has just recovered, as an ERROR line. If a
+// function of the engine is on the stack of the panic, the process ends and Judge does not return.
+// until is the name, with its package, of the function that deferred the caller: the search of the
+// stack ends there.
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
 	if c, ok := log.Handler().(Counter); ok {
