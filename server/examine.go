@@ -39,18 +39,6 @@ func Examine(cfg Config) (wrong []error, warnings, notes []string) {
 	return e.wrong, e.warnings, e.notes
 }
 
-// examiner collects what is wrong with a configuration.
-type examiner struct {
-	cfg      *Config
-	wrong    []error
-	warnings []string
-	notes    []string
-}
-
-func (e *examiner) fail(format string, args ...any) {
-	e.wrong = append(e.wrong, fmt.Errorf(format, args...))
-}
-
 // directories checks whether files can be written where the configuration has them.
 func (e *examiner) directories() {
 	c := e.cfg

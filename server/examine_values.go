@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"time"
@@ -105,8 +104,4 @@ func (e *examiner) snapshots() {
 	if _, err := r.find(); err != nil {
 		e.wrong = append(e.wrong, err)
 	}
-}
-
-func (e *examiner) warn(format string, args ...any) {
-	e.warnings = append(e.warnings, fmt.Sprintf(format, args...))
 }
