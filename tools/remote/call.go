@@ -155,8 +155,8 @@ func parseStamp(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// open connects to the server. The text of the error begins with the text that scripts know from
-// the original.
+// open connects to the server. The first line of the error is the line that scripts know from the
+// original.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
 	addr, options, err := c.server()
 	if err != nil {
@@ -164,7 +164,11 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 	}
 	c.client = client.New(addr, options)
 	if err := c.client.Connect(ctx); err != nil {
-		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed: %s", int(client.Network), client.Network, why(addr, err))
+		reason := ": " + why(addr, err)
+		if options.TLS == nil { // the original's line, as it is
+			reason = advice(why(addr, err))
+		}
+		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, reason)
 	}
 	c.signals.Waits, c.signals.Sends = c.flags.Changed("swname"), c.flags.Changed("ssname")
 	return c.client.DB(c.db).With(c.signals), nil
@@ -190,6 +194,9 @@ func (c *call) server() (addr string, o client.Options, err error) {
 func (c *call) credentials() client.Credentials {
 	return client.Credentials{User: c.who.User, Password: c.who.Password, Token: c.who.Token}
 }
+
+// advice is a line behind a line of the original, which says neither the server nor the cause.
+func advice(text string) string { return "\n" + program + ": " + text }
 
 // why returns the reason why there is no connection to a server, and what to look at.
 func why(addr string, err error) string {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -77,8 +78,13 @@ func (f *follower) feed(ctx context.Context) error {
 	return errors.Join(r.run(ctx), r.save())
 }
 
+// openError is the original's error, and a line with the reason.
 func (f *follower) openError(err error) error {
-	return fmt.Errorf("%s: open error: %w", f.peer(), err)
+	text := err.Error()
+	if i := strings.LastIndex(text, advice("")); i >= 0 {
+		text = text[i+len(advice("")):]
+	}
+	return fmt.Errorf("%s: open error%s", f.peer(), advice(text))
 }
 
 // untilSignal returns a context that ends with the first signal to terminate, so that the position
