@@ -39,31 +39,34 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	if err := s.opts.Live(); err != nil {
 		reasons = append(reasons, err.Error())
 	}
-	s.probe(w, r, reasons)
+	s.probe(w, r, reasons, nil)
 }
 
 // ready answers for clients that read and write. With ?reads it answers for clients that only read:
 // they may stay while updates are refused.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("reads") {
-		s.probe(w, r, s.opts.Reads())
+		s.probe(w, r, s.opts.Reads(), s.opts.Notes())
 		return
 	}
-	s.probe(w, r, s.opts.Ready())
+	s.probe(w, r, s.opts.Ready(), s.opts.Notes())
 }
 
-// probe answers a probe. Everybody sees the status; only clients that may read see the reasons.
-func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string) {
+// probe answers a probe. Everybody sees the status; only clients that may read see the reasons, and
+// the notes about what else is wrong.
+func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons, notes []string) {
 	probeHeader(w)
-	if len(reasons) == 0 {
-		fmt.Fprintln(w, "ok")
-		return
+	word, status := "ok", http.StatusOK
+	lines := append([]string{word}, notes...)
+	if len(reasons) > 0 {
+		word, status = "no", http.StatusServiceUnavailable
+		lines = append(reasons, notes...)
 	}
-	w.WriteHeader(http.StatusServiceUnavailable)
 	if s.opts.Authorize(r, false) != nil {
-		reasons = []string{"no"}
+		lines = []string{word}
 	}
-	fmt.Fprintln(w, strings.Join(reasons, "\n"))
+	w.WriteHeader(status)
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }
 
 func probeHeader(w http.ResponseWriter) {
@@ -96,7 +99,7 @@ const mostLag = 1e9 // seconds
 // server is the primary.
 func (s *Server) role(w http.ResponseWriter, r *http.Request, ok bool, text string) {
 	if !ok {
-		s.probe(w, r, []string{text})
+		s.probe(w, r, []string{text}, nil)
 		return
 	}
 	if s.opts.Authorize(r, false) != nil {

@@ -4,7 +4,8 @@
 //
 //	/metrics        what Options.Collectors measure
 //	/livez          200 while the process works, 503 with the reason after it has failed
-//	/readyz         200 if requests may be sent here, else 503 with one reason per line
+//	/readyz         200 if requests may be sent here, else 503 with one reason per line; further
+//	                alarms follow in lines of their own
 //	/primary        200 if this server is the primary for data, else 503
 //	/replica        200 if it is a replica, with ?max-lag=SECONDS one that is not too far behind
 //	/version        version, Go, revision
@@ -66,12 +67,15 @@ type Options struct {
 	Live  func() error    // why the process has failed; nil: it never fails
 	Ready func() []string // reasons to send requests elsewhere; nil: there are none
 	Reads func() []string // the same for requests that only read; nil: as Ready
+	Notes func() []string // what else is wrong, which is no reason to send requests elsewhere
 
 	// Primary reports whether the server is the primary; Replica, whether it is a replica that is
 	// whole and, if limited is true, not further behind than limit. text says the role and where
 	// the primary is. Nil: there are no such probes.
 	Primary func() (ok bool, text string)
 	Replica func(limit time.Duration, limited bool) (ok bool, text string)
+
+	MaxConns int // open connections; more are closed at once. 0: any number
 
 	Version, Revision string // of the product, for /version
 }
@@ -95,6 +99,9 @@ func (o *Options) setDefaults() {
 	if o.Reads == nil {
 		o.Reads = o.Ready
 	}
+	if o.Notes == nil {
+		o.Notes = func() []string { return nil }
+	}
 }
 
 const (
@@ -112,6 +119,7 @@ type Server struct {
 	registry *prometheus.Registry
 	http     *http.Server
 	listener net.Listener
+	conns    connections
 	started  bool
 	served   chan struct{} // closed when no more connections are accepted
 }
@@ -120,6 +128,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{opts: o, mux: http.NewServeMux(), registry: prometheus.NewPedanticRegistry(), served: make(chan struct{})}
+	s.conns.most, s.conns.log, s.conns.open = o.MaxConns, o.Logger, map[net.Conn]struct{}{}
 	s.http = &http.Server{
 		Handler:           withState(s.mux),
 		ConnContext:       keepConn,
@@ -128,6 +137,7 @@ func New(o Options) (*Server, error) {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ConnState:         s.conns.note,
 	}
 	for _, c := range o.Collectors {
 		if err := s.Register(c); err != nil {

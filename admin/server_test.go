@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -144,4 +146,31 @@ func TestAPanicIsAnsweredAndLogged(t *testing.T) {
 	require.Contains(t, log.String(), "GET /page")
 	status, _, _ = get(t, s, "/livez")
 	require.Equal(t, 200, status)
+}
+
+// Connections beyond the limit are closed at once, and a place is free again when one has ended.
+func TestConnectionsOfTheListenerAreLimited(t *testing.T) {
+	var log bytes.Buffer
+	s := start(t, admin.Options{MaxConns: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		return c
+	}
+	served := func(c net.Conn) bool {
+		if _, err := c.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+			return false
+		}
+		_, err := c.Read(make([]byte, 1))
+		return err == nil
+	}
+	first, second := dial(), dial()
+	require.True(t, served(first))
+	require.True(t, served(second))
+	require.False(t, served(dial()))
+	require.Contains(t, log.String(), "too many connections to the admin listener: limit=2 refused=1")
+	first.Close()
+	require.Eventually(t, func() bool { return served(dial()) }, 10*time.Second, time.Millisecond)
 }

@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,6 +97,44 @@ func (db *DB) Status(ctx context.Context) (Rows, error) { return db.Call(ctx, "s
 
 // Report returns the figures of the server.
 func (c *Client) Report(ctx context.Context) (Rows, error) { return c.DB("").Call(ctx, "report") }
+
+// Option is an option of the server.
+type Option struct {
+	Name, Value string
+	Source      string // where the value comes from, such as "command line" or "kt.toml:3"
+	Running     bool   // SetOption can change it
+	Secret      bool   // the value is not told
+}
+
+// Options returns the options of the server as they are in effect, in the order of their names; or
+// the one with a name, if it is not empty.
+func (c *Client) Options(ctx context.Context, name string) ([]Option, error) {
+	var params []string
+	if name != "" {
+		params = []string{"name", name}
+	}
+	rows, err := c.DB("").Call(ctx, "config_get", params...)
+	if err != nil {
+		return nil, err
+	}
+	var all []Option
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		o := Option{Name: name}
+		fields, value, _ := strings.Cut(string(rows[name]), " value=")
+		// An error leaves the fields that are missing as they are.
+		_, _ = fmt.Sscanf(fields, "running=%t secret=%t source=%q", &o.Running, &o.Secret, &o.Source)
+		o.Value = value
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// SetOption changes an option of the server while it runs. lasts is "yes" if the server has the
+// value after its next start too, else it says how to keep it.
+func (c *Client) SetOption(ctx context.Context, name, value string) (lasts string, err error) {
+	rows, err := c.DB("").Call(ctx, "config_set", "name", name, "value", value)
+	return string(rows["lasts"]), err
+}
 
 // Void calls a procedure that does nothing, to test the connection.
 func (c *Client) Void(ctx context.Context) error {

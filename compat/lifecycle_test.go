@@ -95,9 +95,10 @@ var (
 	logPeer = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// Lines that only our server writes: what an acknowledgement promises, and that the server is
-// protected from other machines.
+// Lines that only our server writes: what an acknowledgement promises, that the server is protected
+// from other machines, and what to do about a port that cannot be had.
 const (
+	listenLine     = "@TS@: [ERROR]: this server cannot listen on "
 	durabilityLine = "@TS@: [INFO]: durability: "
 	protectedLine  = "@TS@: [INFO]: protected: "
 )
@@ -112,7 +113,7 @@ func (l *life) mask(output string) []string {
 		line = logFD.ReplaceAllLiteralString(line, "fd=@FD@")
 		line = strings.ReplaceAll(line, fmt.Sprintf(":%d", l.server.Port), ":@PORT@")
 		line = logPeer.ReplaceAllLiteralString(line, "@PEER@")
-		if !strings.HasPrefix(line, durabilityLine) && !strings.HasPrefix(line, protectedLine) {
+		if !strings.HasPrefix(line, durabilityLine) && !strings.HasPrefix(line, protectedLine) && !strings.HasPrefix(line, listenLine) {
 			lines = append(lines, line)
 		}
 	}

@@ -185,6 +185,15 @@ type Measures struct {
 	File    filestore.Stats // of a database OnDisk, text databases included
 }
 
+// CheckpointError returns why the latest checkpoint of the database's file has failed, nil if it
+// has not.
+func (d *DB) CheckpointError() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Stats().Err
+}
+
 // Measure returns the figures. It takes microseconds, but for a file with many new keys some
 // milliseconds.
 func (d *DB) Measure() Measures {

@@ -121,7 +121,7 @@ func TestHelp(t *testing.T) {
 	c := newServer(t).dial(t)
 	list := c.ok("help")
 	require.Contains(t, list, "\nget\tget the value of a record\n")
-	require.Len(t, strings.Split(strings.TrimSpace(list), "\n"), 55)
+	require.Len(t, strings.Split(strings.TrimSpace(list), "\n"), 57)
 	require.Equal(t, "key\tthe key\nvalue\tthe value\n"+
 		"xt\tseconds until the record expires; below 0: the absolute time, in seconds since 1970 (default never)\n",
 		c.ok("help", "name", "set"))

@@ -39,6 +39,8 @@ type Options struct {
 	// NoData says why this server has no records, with which every request for them is refused;
 	// empty: it has.
 	NoData string
+	// Config is the configuration in effect; nil: nobody may see it.
+	Config Config
 	// Report adds the rows of report that this package does not know; may be nil.
 	Report func(rows map[string]string)
 
@@ -101,6 +103,16 @@ type Follower interface {
 	Position() (at ulog.Stamp, following bool)
 	// AwaitPosition returns the position when it has reached a stamp, or after limit.
 	AwaitPosition(want ulog.Stamp, limit time.Duration) ulog.Stamp
+}
+
+// Config is the configuration of the server, as it is in effect.
+type Config interface {
+	// Rows returns all options, or the one with a name: fields NAME=VALUE with blanks between them,
+	// of which value is the last. found is false where there is no such option.
+	Rows(name string) (names, values []string, found bool)
+	// Set gives an option another value, on behalf of who. lasts says whether the server has the
+	// value after the next start, and if not, how to keep it.
+	Set(name, value, who string) (lasts string, err error)
 }
 
 // Cluster is the cluster of the server.

@@ -39,8 +39,36 @@ type loader struct {
 	serving bool // a call is being served, and not the script being loaded
 }
 
+// readScript reads a script up to its first NUL.
+func readScript(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the script: %w", err)
+	}
+	source, _, _ := strings.Cut(string(data), "\x00")
+	return source, nil
+}
+
+// Check returns what is wrong with the text of a script, with the line; nil: it can be run.
+func Check(path string) error {
+	source, err := readScript(path)
+	if err == nil {
+		_, err = compile(source, "@"+path, false)
+	}
+	return err
+}
+
 // load compiles source. The message of an error begins with name and line.
 func (lo *loader) load(source, name string) (*lua.LFunction, error) {
+	proto, err := compile(source, name, lo.serving)
+	if err != nil {
+		return nil, err
+	}
+	return lo.l.NewFunctionFromProto(proto), nil
+}
+
+// compile is load without an interpreter.
+func compile(source, name string, serving bool) (*lua.FunctionProto, error) {
 	name = chunkName(name)
 	if strings.HasPrefix(source, "\x1b") {
 		return nil, errors.New(name + ": bad header in precompiled chunk")
@@ -60,14 +88,14 @@ func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	if err != nil {
 		return nil, errors.New(name + ":1: " + err.Error())
 	}
-	if lo.serving && r.lookups > maxLookups {
+	if serving && r.lookups > maxLookups {
 		return nil, errors.New(name + ":1: function has too many constants to be loaded within a call")
 	}
 	proto, err := lua.Compile(chunk, name)
 	if err != nil {
 		return nil, syntaxError(err, source, name)
 	}
-	return lo.l.NewFunctionFromProto(proto), nil
+	return proto, nil
 }
 
 // syntaxError returns an error of the parser or the compiler, with name and line in front.

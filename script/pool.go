@@ -1,10 +1,7 @@
 package script
 
 import (
-	"fmt"
 	"iter"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,16 +50,6 @@ func (p *Pool) run(s *state, source string, err error) bool {
 		return false
 	}
 	return true
-}
-
-// readScript reads a script up to its first NUL.
-func readScript(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("reading the script: %w", err)
-	}
-	source, _, _ := strings.Cut(string(data), "\x00")
-	return source, nil
 }
 
 // Call calls the global function name and returns its status.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -97,14 +98,16 @@ func (p *protector) callQuietly(l *lua.LState) int {
 }
 
 // raiseProperly turns a panic of the library, such as a full stack, into an error of the script. A
-// panic of a database must not be caught: see package rescue.
+// panic of a database must not be caught, and a mistake in the program is logged: see package
+// rescue.
 func (p *protector) raiseProperly(l *lua.LState) {
 	switch r := recover().(type) {
 	case nil:
 	case *lua.ApiError:
 		panic(r)
 	default:
-		if rescue.InEngine("gotycoon/script.(*protector).callQuietly") {
+		_, mistake := r.(runtime.Error)
+		if mistake || rescue.InEngine("gotycoon/script.(*protector).callQuietly") {
 			rescue.Judge(p.logger, "a script was being run", r, "gotycoon/script.(*protector).callQuietly")
 		}
 		l.Error(lua.LString(fmt.Sprint(r)), 0)

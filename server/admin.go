@@ -43,6 +43,10 @@ func (c *AdminConfig) check() error {
 // measures reports whether anybody wants to know about requests.
 func (c *AdminConfig) measures() bool { return c.Addr != "" || c.Slow > 0 || c.Sample > 0 }
 
+// mostAdminConns is how many connections the listener has at most: a few programs ask it, and
+// people who look at the console, each with a handful of connections.
+const mostAdminConns = 256
+
 // host returns the host of the address, which is not empty.
 func (c AdminConfig) host() (string, error) {
 	host, _, err := net.SplitHostPort(c.Addr)
@@ -63,13 +67,14 @@ type adminListener struct {
 // adminOptions are what the listener needs from the start.
 type adminOptions struct {
 	AdminConfig
-	Access  *access.Guard
-	Pages   *browser.Policy // which requests of browsers are served
-	Secure  func(net.Listener) net.Listener
-	Started time.Time
-	Health  *health
-	Routes  func(*admin.Server) // adds the paths of other parts
-	Log     logger
+	Access   *access.Guard
+	Pages    *browser.Policy // which requests of browsers are served
+	Secure   func(net.Listener) net.Listener
+	Started  time.Time
+	MaxConns int // of each port
+	Health   *health
+	Routes   func(*admin.Server) // adds the paths of other parts
+	Log      logger
 }
 
 // openAdmin starts the listener, if there shall be one.
@@ -100,8 +105,10 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 		Live:     o.Health.live,
 		Ready:    o.Health.ready,
 		Reads:    o.Health.readyToRead,
+		Notes:    o.Health.notes,
 		Primary:  o.Health.primary,
 		Replica:  o.Health.replica,
+		MaxConns: min(o.MaxConns, mostAdminConns),
 		Version:  built.Version,
 		Revision: built.Revision,
 		Collectors: exporter.Process(exporter.Server{

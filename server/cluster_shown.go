@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"gotycoon/admin/api"
 	"gotycoon/admin/status"
@@ -177,10 +178,12 @@ func (c *clusterShown) report(rows map[string]string) {
 	}
 }
 
-// worst is what every page of the console must show of the followers or of the cluster.
-func (c *clusterShown) worst() string {
-	if text := c.replicas.trouble(); text != "" {
-		return text
+// alarms returns what is wrong with the cluster. While updates are refused for want of followers,
+// the alarm of the followers says so, and says which are missing.
+func (c *clusterShown) alarms(now time.Time) []alarm {
+	text := c.trouble()
+	if text == "" || len(c.replicas.alarms(now)) > 0 {
+		return nil
 	}
-	return c.trouble()
+	return []alarm{{name: alarmCluster, text: text}}
 }

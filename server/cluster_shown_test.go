@@ -48,11 +48,15 @@ func (c *clusterOf) shown(i int) (s shownCluster) {
 // banner is what every page of the console of a member says.
 func (c *clusterOf) banner(i int) string {
 	c.t.Helper()
-	var about struct{ Trouble string }
+	var about struct{ Alarms []api.Alarm }
 	status, body := fetch(c.t, c.admins[i], "/api/server")
 	require.Equal(c.t, http.StatusOK, status, body)
 	require.NoError(c.t, json.Unmarshal([]byte(body), &about))
-	return about.Trouble
+	texts := make([]string, len(about.Alarms))
+	for i, a := range about.Alarms {
+		texts[i] = a.Text
+	}
+	return strings.Join(texts, ". ")
 }
 
 // order sends an order as the console does, and returns what has become of it.

@@ -121,6 +121,12 @@ type ReloadConfig struct {
 	// Again reads everything again; nil: there is no file, and HUP means what it does in the
 	// original. The configuration that it returns has Settings too.
 	Again func() (Config, error)
+
+	File string // the configuration file; empty: there is none
+
+	// Change returns the options that can change while the server runs as they are in effect, but
+	// one with another value; nil: no option can be changed.
+	Change func(effective []Setting, name, value string) (Config, error)
 }
 
 // Setting is one option as it is in effect, for those who may look at the configuration.

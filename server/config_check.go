@@ -34,12 +34,10 @@ func (c *Config) check() error {
 		return errManyDatabases
 	}
 	for _, check := range []func() error{
-		func() error { return checkRatio(c.CompactRatio) },
+		func() error { return c.checkLive(c.UpdateLog != "") },
 		c.Snapshots.check,
 		func() error { return c.Sync.check(c.UpdateLog) },
-		func() error { return c.Retention.check(c.UpdateLog != "") },
 		func() error { return c.Plugins.check(c.Databases) },
-		c.Limits.check,
 		c.Services.check,
 		c.TLS.check,
 		c.Members.check,
@@ -61,6 +59,18 @@ func (c *Config) check() error {
 		return fmt.Errorf("%s: no such directory", c.CmdDir)
 	}
 	return checkRoleCommand(c.OnRole)
+}
+
+// checkLive finds values that no server with or without an update log can have, among those that
+// can change while it runs.
+func (c *Config) checkLive(logged bool) error {
+	if err := checkRatio(c.CompactRatio); err != nil {
+		return err
+	}
+	if err := c.Retention.check(logged); err != nil {
+		return err
+	}
+	return c.Limits.check()
 }
 
 // checkForward finds what is missing for -forward.

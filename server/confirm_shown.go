@@ -34,23 +34,15 @@ func (r *replicas) endWaits() {
 	}
 }
 
-// refusals returns why updates are refused for want of followers.
-func (r *replicas) refusals() []string {
-	if s, _ := r.confirmation(); s.Refusing {
-		return []string{"updates are refused: " + s.Trouble}
-	}
-	return nil
-}
-
-// trouble is what everybody who looks at the server must see of the followers; empty: all is well.
-func (r *replicas) trouble() string {
+// alarms returns what is wrong with the followers that must confirm updates.
+func (r *replicas) alarms(time.Time) []alarm {
 	switch s, _ := r.confirmation(); {
 	case s.Degraded:
-		return "Updates are answered without waiting for followers, a failover may lose them: " + s.Trouble
+		return []alarm{{name: alarmDegraded, text: "updates are answered without waiting for followers, a failover may lose them: " + s.Trouble}}
 	case s.Refusing:
-		return "Updates are refused: " + s.Trouble
+		return []alarm{{name: alarmFollowers, text: "updates are refused: " + s.Trouble}}
 	}
-	return ""
+	return nil
 }
 
 // reportConfirmation adds our own rows about confirmation, where followers are required.

@@ -69,7 +69,7 @@ func mountConsole(a *api.API, s *admin.Server) {
 type shown struct {
 	published
 	cfg     *Config
-	live    *live
+	options *settings
 	started time.Time
 }
 
@@ -79,7 +79,7 @@ func openConsole(a *api.API, s *shown, e *export) {
 	sources := api.Sources{
 		Catalog: s.catalog, Meter: s.meters.meter, Ballast: ballastSize, Slow: s.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
 		Identity: api.Identity{Host: host, Address: net.JoinHostPort(s.cfg.Host, strconv.Itoa(s.cfg.Port)), ServerID: s.cfg.ServerID},
-		Facts:    s.facts, Settings: s.settings, Services: map[string]api.Show{},
+		Facts:    s.facts, Settings: s.settings, Alarms: s.alarms.shown, Services: map[string]api.Show{},
 	}
 	if s.following.follower != nil {
 		sources.Follower, sources.Master = s.following.figures, s.following.master
@@ -87,9 +87,8 @@ func openConsole(a *api.API, s *shown, e *export) {
 	if s.catalog.Log() != nil {
 		sources.Replicas = s.replicas.figures
 	}
-	sources.Trouble = s.replicas.trouble
 	if s.cluster != nil { // not an interface around nil
-		sources.Cluster, sources.Trouble = s.cluster, s.cluster.worst
+		sources.Cluster = s.cluster
 	}
 	if s.snapshots != nil {
 		sources.Snapshots = snapshotConsole{s.snapshots}
@@ -167,7 +166,7 @@ func textFact(name, value, option string) api.Fact {
 // settings are all options as they are in effect.
 func (s *shown) settings() []api.Setting {
 	var all []api.Setting
-	for _, s := range s.live.effective() {
+	for _, s := range s.options.effective() {
 		all = append(all, api.Setting(s))
 	}
 	return all

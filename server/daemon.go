@@ -52,6 +52,17 @@ func launchDaemon() error {
 	return child.Release()
 }
 
+// daemonNotes tell what nobody will find out about a daemon.
+func (c *Config) daemonNotes() (notes []string) {
+	if c.LogPath == "" || c.LogPath == "-" {
+		notes = append(notes, "-dmn without -log FILE: what the daemon has to say is lost, also why it does not start")
+	}
+	if c.PIDPath == "" {
+		notes = append(notes, "-dmn without -pid FILE: nothing keeps the process ID, which a script needs to stop the daemon")
+	}
+	return notes
+}
+
 // pidFile holds the process ID for scripts that send signals.
 type pidFile struct {
 	path    string // empty: there is none

@@ -20,9 +20,10 @@ import (
 )
 
 // Examine finds what would keep a server with this configuration from running, or from keeping its
-// data, without starting or creating anything. It returns everything that it finds. The notes are
-// no errors: a port in use may be the port of the server that is running now.
-func Examine(cfg Config) (wrong []error, notes []string) {
+// data, without starting or creating anything. It returns everything that it finds. Warnings are
+// about what a server would go on with, though hardly as it is meant. The notes are neither: a port
+// in use may be the port of the server that is running now.
+func Examine(cfg Config) (wrong []error, warnings, notes []string) {
 	e := &examiner{cfg: &cfg}
 	static := cfg
 	static.Snapshots.Dir = "" // its check makes the directory
@@ -33,30 +34,29 @@ func Examine(cfg Config) (wrong []error, notes []string) {
 	e.names()
 	e.databases()
 	e.ports()
+	e.values()
 	e.notes = append(e.notes, e.cfg.Services.notes()...)
-	return e.wrong, e.notes
-}
-
-// examiner collects what is wrong with a configuration.
-type examiner struct {
-	cfg   *Config
-	wrong []error
-	notes []string
-}
-
-func (e *examiner) fail(format string, args ...any) {
-	e.wrong = append(e.wrong, fmt.Errorf(format, args...))
+	return e.wrong, e.warnings, e.notes
 }
 
 // directories checks whether files can be written where the configuration has them.
 func (e *examiner) directories() {
 	c := e.cfg
 	for option, path := range map[string]string{"-log": c.LogPath, "-rts": c.RTSPath, "-pid": c.PIDPath, "-quota-export": c.Services.Export} {
-		if path != "" && path != "-" {
-			e.writable(option, path)
+		if path == "" || path == "-" {
+			continue
 		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			e.fail("%s: %s is a directory: name a file in it", option, path)
+			continue
+		}
+		e.writable(option, path)
 	}
-	for option, path := range map[string]string{"-ulog": c.UpdateLog, "-bgs": c.Snapshots.Dir} {
+	dirs := map[string]string{"-ulog": c.UpdateLog, "-bgs": c.Snapshots.Dir}
+	if c.Cluster.on() {
+		dirs["-cluster-dir"] = c.clusterDir()
+	}
+	for option, path := range dirs {
 		if path == "" {
 			continue
 		}
@@ -79,18 +79,12 @@ func (e *examiner) writable(option, path string) {
 	}
 }
 
-// names checks the values that only the start of a server reads: the access file, the address of
-// the admin listener, the plug-ins.
+// names checks the values that only the start of a server reads: the access file, the plug-ins.
 func (e *examiner) names() {
 	c := e.cfg
 	if path := c.Access.Path; path != "" {
 		if _, err := access.Check(path); err != nil {
 			e.fail("-access: %w", err)
-		}
-	}
-	if c.Admin.Addr != "" {
-		if _, err := c.Admin.host(); err != nil {
-			e.wrong = append(e.wrong, err)
 		}
 	}
 	if path := c.Plugins.Server; path != "" && !isMemcachePlugin(path) {
@@ -148,9 +142,20 @@ func (e *examiner) ports() {
 		e.fail("-host: %w", err)
 		return
 	}
+	if addr := e.cfg.Admin.Addr; addr != "" {
+		if _, err := e.cfg.Admin.host(); err != nil {
+			e.wrong = append(e.wrong, err)
+		} else {
+			e.listen("-admin", "tcp", addr)
+		}
+	}
 	names := map[int]string{}
 	for _, p := range e.cfg.ports() {
 		if p.port == 0 {
+			continue
+		}
+		if p.port > MaxPort && p.option == "-port" {
+			e.fail("-port %d: a port is at most %d, clients cannot parse more", p.port, MaxPort)
 			continue
 		}
 		if other, taken := names[p.port]; taken {
@@ -158,15 +163,17 @@ func (e *examiner) ports() {
 			continue
 		}
 		names[p.port] = p.option
-		e.listen(p.option, p.port)
+		e.listen(p.option, "tcp4", net.JoinHostPort(e.cfg.Host, strconv.Itoa(p.port)))
 	}
 }
 
-func (e *examiner) listen(option string, port int) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(e.cfg.Host, strconv.Itoa(port)))
+// listen tries an address.
+func (e *examiner) listen(option, network, addr string) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), network, addr)
+	_, port, _ := net.SplitHostPort(addr) // Listen says what is wrong with it
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		e.notes = append(e.notes, fmt.Sprintf("%s: port %d is in use, maybe by the server that is running", option, port))
+		e.notes = append(e.notes, fmt.Sprintf("%s: port %s is in use, maybe by the server that is running", option, port))
 	case err != nil:
 		e.fail("%s: %w", option, err)
 	default:
@@ -182,7 +189,7 @@ type portOption struct {
 
 // ports lists the ports of all protocols.
 func (c *Config) ports() []portOption {
-	all := []portOption{{"-port", c.Port}}
+	all := []portOption{{"-port", c.Port}, {"-plain-port", c.TLS.PlainPort}}
 	for _, row := range c.Services.table() {
 		all = append(all, portOption{row.portOption(), row.port})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/record"
+	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"
 )
 
@@ -23,7 +24,7 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
 	running := server.DefaultConfig()
 	running.Databases, running.UpdateLog, running.ServerID = []string{filepath.Join(dir, "a.kct")}, filepath.Join(dir, "ulog"), 1
-	wrong, notes := server.Examine(running)
+	wrong, _, notes := server.Examine(running)
 	require.Empty(t, wrong)
 	require.Contains(t, strings.Join(notes, "\n"), "ulog: in use")
 	require.Contains(t, strings.Join(notes, "\n"), "a.kct: in use")
@@ -31,14 +32,14 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 
 	cfg := server.DefaultConfig()
 	cfg.Databases = []string{filepath.Join(killed, "a.kct")}
-	wrong, _ = server.Examine(cfg)
+	wrong, _, _ = server.Examine(cfg)
 	require.Len(t, wrong, 1)
 	require.ErrorContains(t, wrong[0], "acknowledged updates: 1,")
 	cfg.UpdateLog, cfg.ServerID = filepath.Join(killed, "ulog"), 1
-	wrong, _ = server.Examine(cfg)
+	wrong, _, _ = server.Examine(cfg)
 	require.Empty(t, wrong)
 	cfg.UpdateLog, cfg.AsIs = "", true
-	wrong, _ = server.Examine(cfg)
+	wrong, _, _ = server.Examine(cfg)
 	require.Empty(t, wrong)
 }
 
@@ -57,13 +58,63 @@ func TestNamesThatMeanNothingAreWrong(t *testing.T) {
 	} {
 		cfg := server.DefaultConfig()
 		change(&cfg)
-		wrong, _ := server.Examine(cfg)
+		wrong, _, _ := server.Examine(cfg)
 		require.Len(t, wrong, 1, text)
 		require.ErrorContains(t, wrong[0], text)
 	}
 	cfg := server.DefaultConfig()
 	cfg.Plugins.Server, cfg.Plugins.Database, cfg.Admin.Addr = "/lib/ktplugservmemc.so", "/lib/ktplugdbvoid.so", "localhost:1990"
 	cfg.Databases = []string{"*", "*"}
-	wrong, _ := server.Examine(cfg)
+	wrong, _, _ := server.Examine(cfg)
 	require.Empty(t, wrong)
+}
+
+// Whatever a start tries is tried: what would end it is wrong, and what it would go on with, though
+// hardly as it is meant, is a warning.
+func TestAConfigurationIsTried(t *testing.T) {
+	dir, ca := t.TempDir(), authority(t)
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	snapshots := filepath.Join(dir, "snapshots")
+	require.NoError(t, os.Mkdir(snapshots, 0o700))
+	file("snapshots/00000000.ktss", "no snapshot")
+	_, err := ca.Issue(testca.Spec{Name: "old", Hosts: []string{"localhost"}, Expired: true})
+	require.NoError(t, err)
+	for text, row := range map[string]struct {
+		change  func(*server.Config)
+		warning bool
+	}{
+		"database *#capsizes=1g: #capsizes=1g: there is no such parameter": {func(c *server.Config) { c.Databases = []string{"*#capsizes=1g"} }, true},
+		"broken.lua:2: syntax error": {func(c *server.Config) {
+			c.Script.Path = file("broken.lua", "function a()\nend end\n")
+		}, true},
+		`-bgsc: there is no compressor "zip"`: {func(c *server.Config) { c.Snapshots.Compressor = "zip" }, true},
+		"-memory: 1099511627776 MiB":          {func(c *server.Config) { c.Limits.Memory = 1 << 60 }, true},
+		"-dmn without -log FILE":              {func(c *server.Config) { c.Daemon, c.PIDPath = true, "/pid" }, true},
+		"-mhost: the address of nowhere.invalid is not found": {func(c *server.Config) {
+			c.MasterHost, c.ServerID, c.RTSPath = "nowhere.invalid", 1, filepath.Join(dir, "rts")
+		}, true},
+		"old.pem has expired on": {func(c *server.Config) { c.TLS.Cert, c.TLS.Key = ca.Path("old.pem"), ca.Path("old.key") }, true},
+
+		"could not apply a snapshot: " + snapshots: {func(c *server.Config) { c.Snapshots.Dir = snapshots }, false},
+		"-log: " + dir + " is a directory":         {func(c *server.Config) { c.LogPath = dir }, false},
+		"-port 40000: a port is at most 32767":     {func(c *server.Config) { c.Port = 40000 }, false},
+		"-admin: ":                                 {func(c *server.Config) { c.Admin.Addr = "192.0.2.1:1990" }, false},
+	} {
+		cfg := server.DefaultConfig()
+		row.change(&cfg)
+		wrong, warnings, _ := server.Examine(cfg)
+		if row.warning {
+			require.Empty(t, wrong, text)
+			require.Contains(t, strings.Join(warnings, "\n"), text)
+			continue
+		}
+		require.Len(t, wrong, 1, text)
+		require.ErrorContains(t, wrong[0], text)
+	}
+	_, err = os.Stat(filepath.Join(dir, "rts"))
+	require.ErrorIs(t, err, os.ErrNotExist, "nothing is made")
 }

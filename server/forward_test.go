@@ -568,7 +568,7 @@ func TestWhatForwardingNeeds(t *testing.T) {
 		cfg := server.DefaultConfig()
 		cfg.Port, cfg.Forward = 0, true
 		change(&cfg)
-		wrong, _ := server.Examine(cfg)
+		wrong, _, _ := server.Examine(cfg)
 		require.ErrorContains(t, errors.Join(wrong...), text)
 	}
 }

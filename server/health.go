@@ -12,11 +12,9 @@ import (
 // and stop only, see phase.
 type health struct {
 	phase     phase
-	readyLag  time.Duration // see AdminConfig.ReadyLag
 	catalog   *db.Catalog
-	room      *room
+	alarms    *alarms
 	following *following
-	replicas  *replicas
 	standing  *standing
 }
 
@@ -45,21 +43,36 @@ func (h *health) live() error {
 // (-ord, -slave-read-only, tunerepl -ro) is ready: clients that update have no business with it,
 // and a load balancer in front of such servers must not take them all out.
 func (h *health) ready() (reasons []string) {
-	reasons = h.readyToRead()
-	if h.phase.get() != "" {
-		return reasons
-	}
-	return append(append(reasons, h.room.refusals()...), h.replicas.refusals()...)
+	return h.reasons(func(k *alarmKind) bool { return k.away })
 }
 
 // readyToRead returns why clients that only read should use another server: want of room does not
 // concern them.
 func (h *health) readyToRead() (reasons []string) {
+	return h.reasons(func(k *alarmKind) bool { return k.reads })
+}
+
+// notes returns the alarms for which nobody needs to use another server.
+func (h *health) notes() []string {
+	if h.phase.get() != "" {
+		return nil
+	}
+	return h.list(func(k *alarmKind) bool { return !k.away })
+}
+
+func (h *health) reasons(counts func(*alarmKind) bool) []string {
 	if phase := h.phase.get(); phase != "" {
 		return []string{phase}
 	}
-	if err := h.catalog.Err(); err != nil {
-		reasons = append(reasons, "failed: no update is acknowledged any more: "+err.Error())
+	return h.list(counts)
+}
+
+// list returns the alarms that count.
+func (h *health) list(counts func(*alarmKind) bool) (texts []string) {
+	for _, one := range h.alarms.look(time.Now()) {
+		if counts(one.kind) {
+			texts = append(texts, one.String())
+		}
 	}
-	return append(reasons, h.following.behind(time.Now(), h.readyLag)...)
+	return texts
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"gotycoon/internal/netio"
@@ -23,12 +24,16 @@ type live struct {
 	compact   atomic.Uint64 // -compact-ratio, as the bits of a float64
 	room      atomic.Pointer[LimitsConfig]
 	keep      atomic.Pointer[ulog.Limits] // -ulog-keep-age, -ulog-keep-size, -ulog-keep-count
-	settings  atomic.Pointer[[]Setting]
+
+	mu         sync.Mutex // held while options change
+	settings   atomic.Pointer[[]Setting]
+	configured atomic.Pointer[[]Setting] // as they would be after a start
 }
 
 func newLive(cfg *Config) *live {
 	l := &live{snapshots: newPace(), sync: newPace()}
 	l.set(cfg)
+	l.configured.Store(&cfg.Reload.Settings)
 	return l
 }
 
@@ -65,6 +70,26 @@ func (l *live) effective() []Setting { return *l.settings.Load() }
 // change. changed are the names of the options that have changed; fixed are the names of options
 // that cannot change and were given another value.
 func (l *live) reload(next Config) (changed, fixed []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.configured.Store(&next.Reload.Settings)
+	return l.take(next)
+}
+
+// change puts into effect what how makes of the options in effect. For the next start the
+// configuration stays what it is.
+func (l *live) change(how func(effective []Setting) (Config, error)) (changed []string, next Config, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if next, err = how(l.effective()); err != nil {
+		return nil, next, err
+	}
+	changed, _ = l.take(next)
+	return changed, next, nil
+}
+
+// take puts what can change into effect. mu is held.
+func (l *live) take(next Config) (changed, fixed []string) {
 	changed, fixed = changes(l.effective(), next.Reload.Settings)
 	next.Reload.Settings = merge(l.effective(), next.Reload.Settings)
 	l.set(&next)

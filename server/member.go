@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"gotycoon/access"
 	"gotycoon/client/wire/frame"
@@ -40,6 +41,8 @@ type members struct {
 	guard    *access.Guard
 	name     string // of this server, for the logs of others
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
+	// expires returns when the certificate ends that masters and members are shown; nil: no TLS
+	expires func() (at time.Time, has bool)
 
 	// The fields below are set before the data port opens.
 
@@ -64,8 +67,12 @@ func openMembers(c MemberConfig, secure *TLSConfig, port int, guard *access.Guar
 			return nil, err
 		}
 	}
-	if m.connect, err = masterDial(secure, log); err != nil {
+	dialer, err := newMasterDialer(secure, log)
+	if err != nil {
 		return nil, err
+	}
+	if dialer != nil {
+		m.connect, m.expires = dialer.dial, dialer.files.Expires
 	}
 	host, err := os.Hostname()
 	if err != nil {

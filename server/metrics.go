@@ -40,7 +40,7 @@ func Metrics() []exporter.Definition {
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
-	return exporter.All(append(parts, leader.Metrics(), standingMetrics())...)
+	return exporter.All(append(parts, leader.Metrics(), standingMetrics(), alarmMetrics())...)
 }
 
 // published are the parts whose figures are published, all of them open.
@@ -60,6 +60,10 @@ type published struct {
 	snapshots *snapshots
 	mover     *forward.Forwarder
 	cluster   *clusterShown // nil: in none
+
+	alarms       *alarms
+	certificates certificates
+	log          logger
 }
 
 // export is the figures that are to be published.
@@ -95,6 +99,7 @@ func newExport(f published) *export {
 		e.add(exporter.Replication(f.following.figures))
 	}
 	e.add(exporter.Part(standingFigures(f.standing, f.onRole)))
+	e.add(exporter.Part(alarmFigures(f.alarms, f.certificates, f.log)))
 	if f.mover != nil {
 		e.add(exporter.Part(forwardFigures(f.mover)))
 	}

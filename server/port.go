@@ -51,6 +51,7 @@ type dataPortOptions struct {
 	Replicas  *replicas
 	Cluster   *clusterNode
 	Primary   *primary
+	Settings  *settings
 	Report    func(rows map[string]string)
 
 	Counts  *opcount.Counts
@@ -119,6 +120,7 @@ func (p *dataPort) door() *door {
 			Replicas: p.Replicas,
 			Watches:  forWatchers(source),
 			Cluster:  p.Cluster.clients(),
+			Config:   p.Settings.clients(),
 			NoData:   p.Cluster.noData(),
 			Meters:   p.Meters.http,
 			Pages:    p.Pages,

@@ -5,17 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
-
-	"gotycoon/db/gate"
 )
 
 // Pressure is which updates the server refuses at the moment for want of room, and the figures
 // behind the refusal.
 type Pressure struct {
 	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
-
-	DiskSince, MemorySince, SizeSince time.Time // when the refusals began
 
 	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
 	Least   int64  // bytes that are kept free on it
@@ -32,48 +27,33 @@ type Pressure struct {
 
 const mib = 1 << 20
 
-// begin notes when something begins to be refused.
-func (now *Pressure) begin(was Pressure) {
-	at := time.Now()
-	for _, of := range []struct {
-		now, was bool
-		at       *time.Time
-		before   time.Time
-	}{
-		{now.Disk, was.Disk, &now.DiskSince, was.DiskSince},
-		{now.Memory, was.Memory, &now.MemorySince, was.MemorySince},
-		{now.Size, was.Size, &now.SizeSince, was.SizeSince},
-	} {
-		switch {
-		case of.now && of.was:
-			*of.at = of.before
-		case of.now:
-			*of.at = at
-		}
-	}
+// changed reports whether something has begun or ceased to be refused.
+func (now Pressure) changed(was Pressure) bool {
+	return now.Disk != was.Disk || now.Memory != was.Memory || now.Size != was.Size
 }
 
-// reasons returns what is refused, because of which limit, and since when. held names those who
-// keep most of the update log.
-func (now Pressure) reasons(c LimitsConfig, held string) (reasons []string) {
+// alarms returns what is refused, and because of which limit. held names those who keep most of the
+// update log.
+func (now Pressure) alarms(c LimitsConfig, held string) (all []alarm) {
 	if now.Disk {
-		text := fmt.Sprintf("no room: updates are refused since %s, removals are taken: "+
-			"%d MiB are free in %s (mounted on %s), and %s",
-			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.kept())
+		text := fmt.Sprintf("no space: updates are refused, removals are taken: %d MiB are free in %s (mounted on %s), and %s",
+			now.Free/mib, now.Place, mount(now.Place), now.kept())
 		if held != "" {
 			text += "; the update log keeps files for " + held
 		}
-		reasons = append(reasons, text)
+		all = append(all, alarm{name: alarmDisk, text: text})
 	}
 	if now.Memory {
-		reasons = append(reasons, fmt.Sprintf("no room: updates of databases in memory are refused since %s, removals are taken: the process uses %d MiB of %d MiB (-memory)",
-			since(now.MemorySince), now.Used/mib, now.Limit/mib))
+		all = append(all, alarm{name: alarmMemory, text: fmt.Sprintf(
+			"the memory is used up: updates of databases in memory are refused, removals are taken: the process uses %d MiB of %d MiB (-memory)",
+			now.Used/mib, now.Limit/mib)})
 	}
 	if now.Size {
-		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: the records take %d MiB of %d MiB (-max-size)",
-			since(now.SizeSince), now.Records/mib, c.MaxSize/mib))
+		all = append(all, alarm{name: alarmSize, text: fmt.Sprintf(
+			"the databases have reached their size: updates are refused, removals are taken: the records take %d MiB of %d MiB (-max-size)",
+			now.Records/mib, c.MaxSize/mib)})
 	}
-	return reasons
+	return all
 }
 
 // kept says what is kept free on the fullest disk, and why.
@@ -89,8 +69,6 @@ func (now Pressure) kept() string {
 	}
 	return text
 }
-
-func since(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // mount returns the directory that the file system of dir is mounted on.
 func mount(dir string) string {
@@ -119,32 +97,4 @@ func deviceOf(dir string) (device uint64, ok bool) {
 		return 0, false
 	}
 	return uint64(stat.Dev), true // another type on other systems
-}
-
-// log writes a line when something begins or ends to be refused. refused are the updates that have
-// been refused so far.
-func (now Pressure) log(log logger, was Pressure, c LimitsConfig, refused gate.Refusals) {
-	switch {
-	case now.Disk && !was.Disk:
-		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB "+
-			"total=%dMiB needed=%dMiB",
-			now.Place, mount(now.Place), now.Free/mib, now.Least/mib, now.Asked/mib, now.Total/mib, now.Needed/mib)
-	case was.Disk && !now.Disk:
-		log.system("there is space again: updates are taken: directory=%s free=%dMiB seconds=%.0f refused=%d", now.Place, now.Free/mib,
-			time.Since(was.DiskSince).Seconds(), refused.Disk)
-	}
-	switch {
-	case now.Memory && !was.Memory:
-		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, now.Limit/mib)
-	case was.Memory && !now.Memory:
-		log.system("there is memory again: updates are taken: used=%dMiB seconds=%.0f refused=%d", now.Used/mib,
-			time.Since(was.MemorySince).Seconds(), refused.Memory)
-	}
-	switch {
-	case now.Size && !was.Size:
-		log.error("the databases have reached their size: they take removals only: size=%dMiB limit=%dMiB (-max-size)", now.Records/mib, c.MaxSize/mib)
-	case was.Size && !now.Size:
-		log.system("the databases are below their size again: updates are taken: size=%dMiB seconds=%.0f refused=%d", now.Records/mib,
-			time.Since(was.SizeSince).Seconds(), refused.Size)
-	}
 }

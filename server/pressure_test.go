@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,11 +11,11 @@ import (
 // asks for.
 func TestRefusalsTellTheFiguresOfTheDisk(t *testing.T) {
 	now := Pressure{Disk: true, Place: t.TempDir(), Free: 3 * mib, Least: 6 * mib, Asked: 64 * mib, Total: 96 * mib}
-	text := strings.Join(now.reasons(LimitsConfig{}, ""), "\n")
+	text := now.alarms(LimitsConfig{}, "")[0].text
 	require.Contains(t, text, "3 MiB are free in "+now.Place+" (mounted on "+mount(now.Place)+")")
 	require.Contains(t, text, "6 MiB are kept free (-min-free asks for 64 MiB, but of this disk no more than a sixteenth is kept, and it has 96 MiB)")
 
 	now.Least, now.Needed = 64*mib, 2*mib
-	text = strings.Join(now.reasons(LimitsConfig{}, ""), "\n")
+	text = now.alarms(LimitsConfig{}, "")[0].text
 	require.Contains(t, text, "64 MiB are kept free (-min-free), and 2 MiB for what database files are still to take from memory")
 }

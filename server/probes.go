@@ -20,7 +20,10 @@ func (h *health) replica(limit time.Duration, limited bool) (ok bool, text strin
 	if ok, text = h.has(RoleReplica); !ok {
 		return false, text
 	}
-	reasons := h.following.behind(time.Now(), 0)
+	var reasons []string
+	for _, one := range h.following.incomplete() {
+		reasons = append(reasons, one.text)
+	}
 	if limited {
 		reasons = append(reasons, h.following.tooFar(time.Now(), limit)...)
 	}

@@ -34,6 +34,7 @@ type following struct {
 	log      logger
 	catalog  *db.Catalog
 	follower *replication.Follower // nil: this server follows nobody, and cannot be told to
+	broken   error                 // why there is no follower although the options ask for one
 }
 
 // followingOptions are what a server knows of its master, and what the replication changes.
@@ -65,8 +66,7 @@ func openFollowing(o followingOptions) *following {
 	}
 	dial, err := o.dial()
 	if err != nil {
-		o.Log.error("this server does not replicate: %v", err)
-		return f
+		return f.fail(err)
 	}
 	options := replication.FollowerOptions{
 		Catalog:     o.Catalog,
@@ -85,14 +85,20 @@ func openFollowing(o followingOptions) *following {
 	follower, err := replication.OpenFollower(options)
 	if err != nil {
 		o.Log.error("opening the RTS file failed: path=%s", o.RTSPath)
-		o.Log.error("this server does not replicate: %v", err)
-		return f
+		return f.fail(err)
 	}
 	f.follower = follower
 	if o.Snapshots && anyInMemory(o.Catalog) {
 		o.Log.Warn("updates from a master that come after the latest snapshot of a database in memory are missing after a crash: " +
 			"give this server an update log too (-ulog)")
 	}
+	return f
+}
+
+// fail leaves a server without the replication that its options ask for.
+func (f *following) fail(err error) *following {
+	f.broken = err
+	f.log.error("this server does not replicate: %v", err)
 	return f
 }
 
@@ -197,27 +203,6 @@ func (f *following) staleness(now time.Time) time.Duration {
 		return now.Sub(st.Contact)
 	}
 	return lag
-}
-
-// behind returns why this server lacks too much of what its master has. A lag counts if it is above
-// limit; with the limit 0 no lag counts.
-func (f *following) behind(now time.Time, limit time.Duration) (reasons []string) {
-	lag, follows := f.lag(now)
-	if !follows {
-		return nil
-	}
-	switch st := f.follower.Status(); st.State {
-	case replication.Copying:
-		reasons = append(reasons, "copying from its master: "+copyProgress(st.Copy))
-	case replication.Gap:
-		reasons = append(reasons, "lacks updates of its master: "+st.Trouble)
-	case replication.Parted:
-		reasons = append(reasons, "has updates that its master has lost: "+st.Trouble)
-	}
-	if limit > 0 && lag > limit {
-		reasons = append(reasons, fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of -ready-lag", lag.Seconds(), limit.Seconds()))
-	}
-	return reasons
 }
 
 // copyProgress says how far a copy has come.

@@ -28,14 +28,23 @@ type masterDialer struct {
 // masterDial returns the function that connects to masters over TLS, nil if masters are reached
 // without TLS.
 func masterDial(c *TLSConfig, log logger) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
+	d, err := newMasterDialer(c, log)
+	if d == nil || err != nil {
+		return nil, err // no function, no error
+	}
+	return d.dial, nil
+}
+
+// newMasterDialer returns what connects to masters over TLS, nil if they are reached without TLS.
+func newMasterDialer(c *TLSConfig, log logger) (*masterDialer, error) {
 	if !c.toMaster() {
-		return nil, nil // no function, no error
+		return nil, nil // no dialer, no error
 	}
 	files, err := c.client(log.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("TLS to the master: %w", err)
 	}
-	return (&masterDialer{files: files, log: log}).dial, nil
+	return &masterDialer{files: files, log: log}, nil
 }
 
 // dial connects and does the handshake, in which the master's certificate is checked.

@@ -35,6 +35,7 @@ type reporter struct {
 	mover     *forward.Forwarder
 	retention *retention
 	cluster   *clusterShown // nil: in none
+	alarms    *alarms
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows. Clients
@@ -65,6 +66,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)
 	r.retention.report(rows)
+	r.alarms.report(rows)
 	reportSystem(rows)
 }
 

@@ -91,7 +91,6 @@ type roomOptions struct {
 	Requests *netio.Limits                 // of all connections
 	Limits   *atomic.Pointer[LimitsConfig] // as they are in effect
 	ReadOnly bool                          // no update comes, so the disk does not matter
-	Log      logger
 }
 
 func newRoom(o roomOptions) *room {
@@ -108,18 +107,19 @@ func (r *room) Pressure() Pressure {
 	return now
 }
 
-// refusals returns which updates are refused at the moment, and why.
-func (r *room) refusals() []string {
+// alarms returns which updates are refused at the moment, and why.
+func (r *room) alarms(time.Time) []alarm {
 	now := r.Pressure()
 	held := ""
 	if now.Disk {
 		held = heldBy(r.Catalog.Log())
 	}
-	return now.reasons(*r.Limits.Load(), held)
+	return now.alarms(*r.Limits.Load(), held)
 }
 
-// look looks at disk and memory, and tells databases and connections how much they may grow.
-func (r *room) look() {
+// look looks at disk and memory, and tells databases and connections how much they may grow. It
+// reports whether something has begun or ceased to be refused.
+func (r *room) look() (changed bool) {
 	c := *r.Limits.Load()
 	was := r.Pressure()
 	now := Pressure{Free: -1}
@@ -136,19 +136,13 @@ func (r *room) look() {
 		now.Records = r.Catalog.RecordBytes()
 		now.Size = now.Records >= c.MaxSize-recovery(was.Size, c.MaxSize/sizeAgain)
 	}
-	now.begin(was)
 	left.Full, left.Over = now.Memory, now.Size
 	r.Catalog.Gate().Set(left)
 	r.Requests.SetClosed(now.Memory)
 	r.mu.Lock()
 	r.now = now
 	r.mu.Unlock()
-	now.log(r.Log, was, c, r.Catalog.Gate().Refusals())
-	if now.Disk && !was.Disk {
-		if held := heldBy(r.Catalog.Log()); held != "" {
-			r.Log.error("the update log keeps files for %s", held)
-		}
-	}
+	return now.changed(was)
 }
 
 // recovery is how far a figure must be below its limit after it has been there.

@@ -95,7 +95,7 @@ func TestDiskFilledAndEmptiedUnderLoad(t *testing.T) {
 		status, body := c.get("/rpc/remove?key=" + key)
 		require.Equal(t, 200, status, body)
 	}
-	eventually(t, func() bool { return s.says("there is space again") })
+	eventually(t, func() bool { return s.says("alarm disk is over") })
 	require.Eventually(t, func() bool { status, _ := c.put("new", []byte("value")); return status == 201 }, patience, 20*time.Millisecond)
 	require.Zero(t, s.stop())
 
@@ -124,12 +124,12 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	require.Eventually(t, func() bool { status, body = c.put("b", []byte("2")); return status == 507 }, patience, 10*time.Millisecond)
 	require.Equal(t, "DB: 9: system error: no space: the disk is nearly full, only removals are possible\n", body)
 	eventually(t, func() bool {
-		return s.says("no space: updates are refused, removals go on: directory=" + ulog + " mount=" + dir)
+		return s.says("MiB are free in " + ulog + " (mounted on " + dir + "), and")
 	})
 	requireRoom(t, addr, "disk", true)
 	status, text := fetch(t, addr, "/readyz")
 	require.Equal(t, 503, status)
-	require.Regexp(t, `no room: updates are refused since 20..-..-..T..:..:..Z, removals are taken: \d+ MiB are free in `+ulog+` \(mounted on `+dir+`\), and \d+ MiB are kept free \(-min-free`, text)
+	require.Regexp(t, `no space: updates are refused, removals are taken: \d+ MiB are free in `+ulog+` \(mounted on `+dir+`\), and \d+ MiB are kept free \(-min-free.*\(since 20..-..-..T..:..:..Z\)`, text)
 	status, _ = fetch(t, addr, "/readyz?reads")
 	require.Equal(t, 200, status, "who only reads can go on")
 	status, body = c.get("/rpc/increment?key=n&num=1")
@@ -144,7 +144,7 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	ready(t, addr)
 	requireRoom(t, addr, "disk", false)
 	require.Zero(t, s.stop())
-	require.True(t, s.says("there is space again"))
+	require.True(t, s.says("alarm disk is over"))
 }
 
 // requireRoom checks what the metrics say about updates that are refused.
@@ -174,7 +174,16 @@ func TestDatabasesReachTheirSize(t *testing.T) {
 		status, text := fetch(t, addr, "/readyz")
 		require.Equal(t, 503, status)
 		require.Contains(t, text, "-max-size")
+		row := s.ask("/rpc/report")["alarm_size"]
+		require.Equal(t, row+"\n", text, "the same words everywhere")
+		_, figures := fetch(t, addr, "/metrics")
+		require.InDelta(t, 1, sample(t, figures, `gotycoon_alarm{alarm="size"}`), 0)
+		require.InDelta(t, time.Now().Unix(), sample(t, figures, `gotycoon_alarm_since_timestamp_seconds{alarm="size"}`), 60)
+		require.InDelta(t, 0, sample(t, figures, `gotycoon_alarm{alarm="disk"}`), 0)
+		_, about := fetch(t, addr, "/api/server")
+		require.Contains(t, about, `"alarms":[{"name":"size","text":"the databases have reached their size: `)
 	})
+	eventually(t, func() bool { return s.says("alarm size is over") })
 }
 
 func TestMemoryIsUsedUp(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"gotycoon/internal/forward"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
+	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
 	"gotycoon/services"
@@ -34,10 +35,12 @@ type root struct {
 
 	host      string // cfg.Host as an IPv4 address, or empty
 	tls       *tlsport.Guard
+	tlsFiles  *tlsfiles.Server // what the ports show; nil: plaintext
 	pages     *browser.Policy
 	access    *access.Guard
 	members   *members
 	meters    meters
+	alarms    *alarms
 	health    health
 	console   *api.API // shown by admin only
 	admin     *adminListener
@@ -72,8 +75,19 @@ func (r *root) openHost() (err error) {
 }
 
 func (r *root) openTLS() (err error) {
-	r.tls, err = openTLS(&r.cfg.TLS, r.log)
+	r.tls, r.tlsFiles, err = openTLS(&r.cfg.TLS, r.log)
 	return err
+}
+
+// certificates are those that this server shows.
+func (r *root) certificates() (all certificates) {
+	if r.tlsFiles != nil {
+		all = append(all, portsCertificate(&r.cfg.TLS, r.tlsFiles))
+	}
+	if r.members.expires != nil {
+		all = append(all, masterCertificate(&r.cfg.TLS, r.members.expires))
+	}
+	return all
 }
 
 func (r *root) closeTLS() {
@@ -101,7 +115,6 @@ func (r *root) openMembers() (err error) {
 // openAdmin starts the admin listener, before anything that takes long.
 func (r *root) openAdmin() (err error) {
 	c := r.cfg.Admin
-	r.health.readyLag = c.ReadyLag
 	r.health.phase.set("starting: the databases are being opened or restored")
 	r.meters = newMeters(c, r.log)
 	r.console = newConsole(consoleOptions{
@@ -109,7 +122,7 @@ func (r *root) openAdmin() (err error) {
 		Limits: &r.live.limits, Log: r.log,
 	})
 	r.admin, err = openAdmin(adminOptions{
-		AdminConfig: c, Access: r.access, Pages: r.pages, Secure: secure(r.tls), Started: r.started, Health: &r.health,
+		AdminConfig: c, Access: r.access, Pages: r.pages, Secure: secure(r.tls), Started: r.started, MaxConns: r.cfg.Limits.conns(), Health: &r.health,
 		Routes: func(s *admin.Server) { mountConsole(r.console, s) }, Log: r.log,
 	})
 	return err
@@ -124,7 +137,7 @@ func (r *root) logLast() {
 
 func (r *root) openRoom() error {
 	r.room = newRoom(roomOptions{
-		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly, Log: r.log,
+		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly,
 	})
 	if catalog := r.databases.catalog; catalog.Log() != nil {
 		r.retention = &retention{

@@ -12,7 +12,7 @@ func (r *root) open() bool {
 			err = p.open()
 		}
 		if err != nil {
-			r.log.error("%v", err)
+			failure(r.log, err)
 			return false
 		}
 		r.stack.push(p)

@@ -17,27 +17,33 @@ func (r *root) publish() error {
 	}
 	r.services.adopters(r.members.ports)
 	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
+	r.alarms = newAlarms(r.log)
+	r.alarms.sources = (&alarmSources{
+		catalog: catalog, room: r.room, replicas: &r.replicas, following: r.following, readyLag: c.Admin.ReadyLag, cluster: r.shown, certificates: r.certificates(),
+	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, alarms: r.alarms,
 	}
+	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, Console: c.Admin.Addr, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
-	r.health.catalog, r.health.room, r.health.following, r.health.replicas, r.health.standing = catalog, r.room, r.following, &r.replicas, r.standing
+	r.health.catalog, r.health.alarms, r.health.following, r.health.standing = catalog, r.alarms, r.following, r.standing
 	if r.admin.server == nil {
 		return nil
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
 		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown,
+		alarms: r.alarms, certificates: r.certificates(), log: r.log,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
-	openConsole(r.console, &shown{published: f, cfg: c, live: r.live, started: r.started}, e)
+	openConsole(r.console, &shown{published: f, cfg: c, options: options, started: r.started}, e)
 	return nil
 }
 
@@ -67,7 +73,12 @@ func (r *root) begin() error {
 	if r.members.secrets != nil {
 		r.timers.every(accessEvery, r.members.secrets.Poll)
 	}
-	r.timers.every(roomEvery, r.room.look)
+	r.timers.every(alarmsEvery, func() { r.alarms.look(time.Now()) })
+	r.timers.every(roomEvery, func() {
+		if r.room.look() {
+			r.alarms.look(time.Now())
+		}
+	})
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
 		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })

@@ -44,6 +44,9 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "%s: switching to a daemon: %v\n", Program, err)
 			return 1
 		}
+		for _, note := range cfg.daemonNotes() {
+			fmt.Fprintf(stderr, "%s: %s\n", Program, note)
+		}
 		return 0
 	}
 	signals := watchSignals(cfg.Daemon, cfg.Reload.Again != nil)
@@ -76,13 +79,13 @@ func serve(ctx context.Context, r *root) (ok bool) {
 	defer r.memcached.stop()
 	for {
 		if err := r.data.start(); err != nil {
-			r.log.error("%v", err)
+			failure(r.log, err)
 			return false
 		}
 		r.following.start()
 		r.cluster.Load().start()
 		if err := r.memcached.start(); err != nil {
-			r.log.error("%v", err)
+			failure(r.log, err)
 			r.data.stop()
 			return false
 		}

@@ -172,7 +172,8 @@ func TestStartErrors(t *testing.T) {
 		{"no time for the network", func(c *server.Config) { c.Timeout = 0 }, slices.Concat(protected, []string{
 			"[SYSTEM]: starting the server: expr=", "[ERROR]: the network configuration is not set"}, closed)},
 		{"port in use", func(c *server.Config) { c.Host, c.Port = "localhost", busyPort }, slices.Concat(opened, []string{
-			"[SYSTEM]: starting the server: expr=PEER", "[ERROR]: socket error: expr=PEER msg=bind failed"}, closed)},
+			"[SYSTEM]: starting the server: expr=PEER", "[ERROR]: socket error: expr=PEER msg=bind failed",
+			"[ERROR]: this server cannot listen on PEER: another process has the port, 'ss -ltnp' shows which. End that process, or choose another port"}, closed)},
 		{"port that clients cannot parse", func(c *server.Config) { c.Port = 40000 }, slices.Concat(protected, []string{
 			"[SYSTEM]: starting the server: expr=:PORT", "[ERROR]: socket error: expr=:PORT msg=invalid address expression"}, closed)},
 		{"unknown host", func(c *server.Config) { c.Host = "no.such.host.invalid" }, []string{opened[0],

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"gotycoon/db"
@@ -220,7 +218,7 @@ func (r *serviceRow) start(o *servicesOptions) (services.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(o.Host, strconv.Itoa(r.port)))
+	l, err := bind(o.Host, r.port)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -28,13 +28,13 @@ func TestValuesOfServicesAreChecked(t *testing.T) {
 func TestOptionsWithoutTheirServiceAreNoted(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Services = ServicesConfig{Limit: 5, Export: t.TempDir() + "/journals", LockStrict: true, Reserve: 1, CounterConns: 1}
-	_, notes := Examine(cfg)
+	_, _, notes := Examine(cfg)
 	require.Subset(t, notes, []string{
 		"-quota-limit: has no effect without -quota-port", "-quota-export: has no effect without -quota-port", "-lock-strict: has no effect without -lock-port",
 		"-sequence-reserve: has no effect without -sequence-port", "-counter-max-connections: has no effect without -counter-port",
 	})
 	cfg.Services = ServicesConfig{Limit: 5, QuotaPort: 1}
-	_, notes = Examine(cfg)
+	_, _, notes = Examine(cfg)
 	for _, note := range notes {
 		require.NotContains(t, note, "no effect")
 	}

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -32,9 +34,43 @@ func resolve(host string) (string, error) {
 func bind(host string, port int) (*net.TCPListener, error) {
 	socket, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("socket error: expr=%s:%d msg=bind failed", host, port)
+		return nil, &bindError{host, port, err}
 	}
 	return socket.(*net.TCPListener), nil
+}
+
+// bindError says that a port could not be opened. Its text is that of the original.
+type bindError struct {
+	host  string
+	port  int
+	cause error
+}
+
+// Error is the text of a log line.
+func (e *bindError) Error() string {
+	return fmt.Sprintf("socket error: expr=%s:%d msg=bind failed", e.host, e.port)
+}
+
+// advice names the cause, which the original's line does not, and what to do.
+func (e *bindError) advice() string {
+	addr := net.JoinHostPort(e.host, strconv.Itoa(e.port))
+	switch {
+	case errors.Is(e.cause, syscall.EADDRINUSE):
+		return fmt.Sprintf("this server cannot listen on %s: another process has the port, 'ss -ltnp' shows which. End that process, or choose another port", addr)
+	case errors.Is(e.cause, syscall.EADDRNOTAVAIL):
+		return fmt.Sprintf("this server cannot listen on %s: no network of this machine has the address: correct -host", addr)
+	case errors.Is(e.cause, syscall.EACCES):
+		return fmt.Sprintf("this server cannot listen on %s: ports below 1024 are for root, or a process with CAP_NET_BIND_SERVICE", addr)
+	}
+	return fmt.Sprintf("this server cannot listen on %s: %v", addr, e.cause)
+}
+
+// failure logs why the server, or a part of it, does not start.
+func failure(log logger, err error) {
+	log.error("%v", err)
+	if e, ok := errors.AsType[*bindError](err); ok {
+		log.error("%s", e.advice())
+	}
 }
 
 // badAddress is the text of the log line about a port that clients cannot parse.

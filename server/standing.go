@@ -33,7 +33,7 @@ type Standing struct {
 // text says the standing to an operator.
 func (s Standing) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s since %s", s.Role, since(s.Since))
+	fmt.Fprintf(&b, "%s since %s", s.Role, instant(s.Since))
 	if s.Term > 0 {
 		fmt.Fprintf(&b, ", term %d", s.Term)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"time"
 
 	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsport"
@@ -97,18 +96,17 @@ func (c *TLSConfig) client(log *slog.Logger) (*tlsfiles.Client, error) {
 	})
 }
 
-// openTLS prepares what the ports need, nil without TLS.
-func openTLS(c *TLSConfig, log logger) (*tlsport.Guard, error) {
+// openTLS prepares what the ports need, nil without TLS. files are those of the certificate.
+func openTLS(c *TLSConfig, log logger) (g *tlsport.Guard, files *tlsfiles.Server, err error) {
 	if !c.on() {
-		return nil, nil // plaintext, no error
+		return nil, nil, nil // plaintext, no error
 	}
-	files, err := c.server(log.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("TLS: %w", err)
+	if files, err = c.server(log.Logger); err != nil {
+		return nil, nil, fmt.Errorf("TLS: %w", err)
 	}
 	log.system("TLS: %s, client certificates %s; the certificate is valid until %s", cmp.Or(c.Mode, TLSRequired), c.clients(),
-		files.Expires().UTC().Format(time.RFC3339))
-	return tlsport.NewGuard(tlsport.Options{Files: files, Plaintext: c.Mode == TLSAllowed, Logger: log.Logger}), nil
+		instant(files.Expires()))
+	return tlsport.NewGuard(tlsport.Options{Files: files, Plaintext: c.Mode == TLSAllowed, Logger: log.Logger}), files, nil
 }
 
 // clients says what is asked of clients.

@@ -491,3 +491,25 @@ func TestACertificateIsNoWrongPassword(t *testing.T) {
 	require.Equal(t, "STORED\r\nCLIENT_ERROR access denied: user has no right to write for this key of database 0 (:)\r\n", string(answer))
 	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "wrong credentials")
 }
+
+// A certificate that ends soon is an alarm before clients are refused, and no more when another is
+// in its place.
+func TestACertificateThatEndsSoonIsAnAlarm(t *testing.T) {
+	ca := authority(t)
+	_, err := ca.Issue(testca.Spec{Name: "server", Hosts: []string{"localhost"}, Life: 24 * time.Hour})
+	require.NoError(t, err)
+	s, addr := startAdmin(t, func(c *server.Config) { withTLS(c, ca); c.TLS.Mode = server.TLSAllowed })
+	ready(t, addr)
+	status, text := fetch(t, addr, "/readyz")
+	require.Equal(t, 200, status)
+	require.Regexp(t, `^ok\nthe certificate in .*server\.pem expires on 20..-..-..T..:..:..Z, and then clients refuse it\. Put a new one .* \(since 20.*Z\)\n$`, text)
+	require.Equal(t, "ok\n"+s.ask("/rpc/report")["alarm_certificate"]+"\n", text)
+	_, figures := fetch(t, addr, "/metrics")
+	require.InDelta(t, time.Now().Add(24*time.Hour).Unix(), sample(t, figures, `gotycoon_certificate_expiry_timestamp_seconds{certificate="ports"}`), 3600)
+	eventually(t, func() bool { return s.says("[ERROR]: alarm certificate: the certificate in ") })
+
+	_, err = ca.Issue(testca.Spec{Name: "server", Hosts: []string{"localhost"}})
+	require.NoError(t, err)
+	eventually(t, func() bool { _, text := fetch(t, addr, "/readyz"); return text == "ok\n" })
+	require.True(t, s.says("[SYSTEM]: alarm certificate is over"))
+}

@@ -60,6 +60,7 @@ const (
 	commitDBID    = math.MaxUint16
 	commitOp      = 0xA0
 	commitVersion = 1
+	lastVersion   = 15 // that a commit record may ever have
 	commitMessage = prefixSize + 1 + 4 + 4
 	commitSize    = frameSize + commitMessage
 	commitCovered = RecordHead + prefixSize + 1 // bytes of a commit record in front of its checksum
@@ -78,6 +79,9 @@ var (
 var (
 	errHeader        = errors.New("not a segment header")
 	errCommitVersion = errors.New("commit record of an unknown version")
+	// errNewer is the error of a version that a later program may have; what is above lastVersion
+	// is rather a byte of a write that was torn.
+	errNewer = fmt.Errorf("%w: a newer version of the server has written this log, and this one cannot read it; start that version", errCommitVersion)
 )
 
 var errStamp = errors.New("time stamp lies centuries ahead")
@@ -218,6 +222,9 @@ func isCommit(msg []byte) bool {
 
 // parseCommit decodes the message of a commit record.
 func parseCommit(msg []byte) (commit, error) {
+	if v := msg[prefixSize]; v > commitVersion && v <= lastVersion {
+		return commit{}, fmt.Errorf("%w: %d", errNewer, msg[prefixSize])
+	}
 	if msg[prefixSize] != commitVersion || len(msg) != commitMessage {
 		return commit{}, fmt.Errorf("%w: %d", errCommitVersion, msg[prefixSize])
 	}

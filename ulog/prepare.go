@@ -314,6 +314,9 @@ func (s *scanner) all(limit int64) error {
 }
 
 func adviseRepair(err *DamageError) error {
+	if errors.Is(err, errNewer) {
+		return fmt.Errorf("%s at offset %d: %w", err.File, err.Offset, err.Err)
+	}
 	return fmt.Errorf("%w (records before it are good; put back a copy of %s. To go on without what comes after, bring each database file up to date with "+
 		"kttimedmgr vacuum -onr FILE, and then empty the damaged one with truncate -s 0 %s: who needs its updates then meets a gap)",
 		err, filepath.Base(err.File), err.File)

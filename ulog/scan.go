@@ -192,6 +192,11 @@ func (s *scanner) record(keep, pos, limit int64) (record, error) {
 // commit ends a run at commit record r.
 func (s *scanner) commit(g *run, r *record) error {
 	c, err := parseCommit(r.message())
+	if errors.Is(err, errNewer) {
+		// A newer program has acknowledged these records. Behind the size of the header they would
+		// count as a torn write, which a start cuts off.
+		return &DamageError{File: s.path, Offset: g.pos, Err: err}
+	}
 	if err != nil {
 		return s.bad(g.pos, g.pos, err)
 	}

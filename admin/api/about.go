@@ -9,14 +9,11 @@ import (
 
 // about answers with the figures that every page of the console shows.
 func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
-	records, bytes, lacking := int64(0), int64(0), []string{}
+	records, bytes := int64(0), int64(0)
 	for _, d := range s.Catalog.All() {
 		m := d.Measure()
 		records += max(0, m.Records)
 		bytes += m.Bytes
-		if d.Info().PassedOver != nil {
-			lacking = append(lacking, d.Name())
-		}
 	}
 	fixed := a.opts.Fixed()
 	if err := a.server.May(r, admin.Admin); err != nil {
@@ -26,15 +23,15 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	if reasons == nil {
 		reasons = []string{}
 	}
-	trouble := ""
-	if s.Trouble != nil {
-		trouble = s.Trouble()
+	alarms := []Alarm{}
+	if s.Alarms != nil {
+		alarms = s.Alarms()
 	}
 	user, _, _ := r.BasicAuth()
 	answer := map[string]any{
 		"identity": s.Identity, "version": a.opts.Version, "revision": a.opts.Revision,
 		"started": a.opts.Started.UnixMilli(), "now": time.Now().UnixMilli(), "notReady": reasons,
-		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "lacking": lacking, "trouble": trouble,
+		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "alarms": alarms,
 	}
 	if s.Cluster != nil {
 		answer["cluster"] = true

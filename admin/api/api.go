@@ -62,7 +62,7 @@ type Sources struct {
 	Follower  func() status.Follower // replication from a master
 	Master    func() Master
 	Replicas  func() []status.Replica // followers of this server; nil: not known
-	Trouble   func() string           // what every page must show; empty: nothing. nil: never
+	Alarms    func() []Alarm          // what every page must show, the worst first; nil: none
 	Snapshots Snapshots
 	Cluster   Cluster
 
@@ -77,6 +77,13 @@ type Master struct {
 	Address string // empty: there is none
 	Trouble string // why the replication does not advance; empty: it does
 	Copy    string // progress of a copy; empty: there is none
+}
+
+// Alarm is a condition that whoever runs the server must know of.
+type Alarm struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Since int64  `json:"since"` // UNIX milliseconds
 }
 
 // Show returns what the console shows of a service, to be written as JSON: at most limit names that

@@ -161,15 +161,19 @@ func TestAlerts(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-// TestAlertsOfAClusterFire: the rules are tried on what members show while others die.
-func TestAlertsOfAClusterFire(t *testing.T) {
+// TestAlertsFire: the rules are tried on what servers show while something is wrong.
+func TestAlertsFire(t *testing.T) {
 	promtool := needs.Program(t, "prometheus", "promtool")
-	text, err := os.ReadFile("testdata/cluster.yaml")
-	require.NoError(t, err)
 	rules, err := filepath.Abs(alerts)
 	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "cluster.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "[ALERTS]", "["+rules+"]", 1)), 0o644))
-	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", path).CombinedOutput()
+	args := []string{"test", "rules"}
+	for _, name := range []string{"cluster.yaml", "alarms.yaml"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "[ALERTS]", "["+rules+"]", 1)), 0o644))
+		args = append(args, path)
+	}
+	out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
 	require.NoError(t, err, string(out))
 }

@@ -74,6 +74,8 @@ func openDisk(fs vfs.FS, dir string) (*disk, error) {
 	return d, nil
 }
 
+var errNewer = errors.New("a newer version of the server has written the file, and this one cannot read it; start that version")
+
 func (d *disk) open(lock string) (err error) {
 	if d.lock, err = d.fs.OpenFile(lock, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return err
@@ -92,6 +94,9 @@ func (d *disk) open(lock string) (err error) {
 		return err
 	}
 	good, err := d.load(data)
+	if errors.Is(err, errNewer) {
+		return fmt.Errorf("%s: %w", d.path, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w; remove this member from the cluster and add it again with an"+
 			" empty directory", d.path, err)
@@ -116,8 +121,15 @@ func (d *disk) append(good, size int64) (err error) {
 
 // load takes over the batches of a file and returns the size of the intact part.
 func (d *disk) load(data []byte) (int, error) {
-	if len(data) < len(diskMagic) || string(data[:len(diskMagic)]) != diskMagic {
+	const family = len(diskMagic) - 1 // the last byte is the version
+	if len(data) < len(diskMagic) || string(data[:family]) != diskMagic[:family] {
 		return 0, errors.New("the file is none of an election, or its first bytes are damaged")
+	}
+	if data[family] > diskMagic[family] {
+		return 0, errNewer
+	}
+	if data[family] != diskMagic[family] {
+		return 0, errors.New("the first bytes of the file are damaged")
 	}
 	at := len(diskMagic)
 	for {

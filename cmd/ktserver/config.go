@@ -14,6 +14,7 @@ const (
 	fromDefault     = "default"
 	fromEnvironment = "environment" // above a file, whose name is its path and the line
 	fromCommandLine = "command line"
+	fromRunning     = "config set" // while the server runs
 )
 
 const (

@@ -39,15 +39,22 @@ func configure(args []string, stdout, stderr io.Writer) int {
 
 // examine prints everything that is wrong, and what the user should know.
 func (o *options) examine(stdout, stderr io.Writer) int {
-	wrong, notes := server.Examine(o.Config)
+	wrong, warnings, notes := server.Examine(o.Config)
 	for _, note := range notes {
 		fmt.Fprintf(stdout, "note: %s\n", note)
+	}
+	for _, warning := range warnings {
+		fmt.Fprintf(stdout, "warning: %s\n", warning)
 	}
 	for _, err := range wrong {
 		fmt.Fprintf(stderr, "%s: %v\n", server.Program, err)
 	}
 	if len(wrong) > 0 {
 		return 1
+	}
+	if len(warnings) > 0 {
+		fmt.Fprintln(stdout, "a server can start with this configuration, see the warnings")
+		return 0
 	}
 	fmt.Fprintln(stdout, "the configuration is good")
 	return 0
@@ -126,9 +133,40 @@ func quote(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// prepareReload lets the server read its configuration again, if there is a file.
-func (o *options) prepareReload(args []string) {
+// changeRunning returns the options that can change while a server runs as they are in effect, but
+// one with another value.
+func changeRunning(effective []server.Setting, name, value string) (server.Config, error) {
+	o := newOptions()
+	for _, s := range effective {
+		if !s.Reload || s.Source == fromDefault {
+			continue
+		}
+		o.from = s.Source
+		if err := o.flags.Set(s.Name, s.Value); err != nil {
+			return server.Config{}, cause(err)
+		}
+	}
+	r := o.named(name)
+	switch {
+	case r == nil && o.nearest(name, 2) != "":
+		return server.Config{}, fmt.Errorf("there is no option %q, is it %q?", name, o.nearest(name, 2))
+	case r == nil:
+		return server.Config{}, fmt.Errorf("there is no option %q", name)
+	case r.isAlias():
+		return server.Config{}, fmt.Errorf("%s is a short form: change log-level", name)
+	}
+	o.from = fromRunning
+	if err := o.flags.Set(name, value); err != nil {
+		return server.Config{}, fmt.Errorf("%s: %w", name, cause(err))
+	}
 	o.Reload.Settings = o.settings()
+	return o.Config, nil
+}
+
+// prepareReload lets the server change options, and read its configuration again if there is a
+// file.
+func (o *options) prepareReload(args []string) {
+	o.Reload.Settings, o.Reload.File, o.Reload.Change = o.settings(), o.config, changeRunning
 	if o.config == "" {
 		return
 	}

@@ -94,7 +94,7 @@ func TestErrorsOfTOMLNameTheLineAndTheWord(t *testing.T) {
 		"port = true\n":                             "server.conf:1: port: is a number, not true or false",
 		"host = 5\n":                                "server.conf:1: host: is a text, not a number",
 		"oas = \"yes\"\n":                           "server.conf:1: oas: is true or false, not a text",
-		"ulim = \"many\"\n":                         "server.conf:1: ulim: must be a number",
+		"ulim = \"many\"\n":                         "server.conf:1: ulim: must be a size",
 		"host = [\"a\"]\n":                          "server.conf:1: host: is a text, not a list",
 		"databases = [1]\n":                         "server.conf:1: databases: is a list of texts",
 		"databases = 1\n":                           "server.conf:1: databases: is a list of texts",

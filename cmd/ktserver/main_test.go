@@ -85,14 +85,20 @@ func freePort(t *testing.T) int {
 
 // get returns the body of a reply, "" when the server does not answer.
 func (s *started) get(path string) string {
+	_, body := s.ask(path)
+	return body
+}
+
+// ask returns status and body of a reply; 0: there was none.
+func (s *started) ask(path string) (status int, body string) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	r, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", s.port, path))
 	if err != nil {
-		return ""
+		return 0, ""
 	}
 	defer r.Body.Close()
 	text, _ := io.ReadAll(r.Body)
-	return string(text)
+	return r.StatusCode, string(text)
 }
 
 func (s *started) awaitReply() {

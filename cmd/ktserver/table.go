@@ -54,7 +54,7 @@ func (o *options) rows() []*option {
 			absent: "however old",
 			help: "remove a file of the update log when all in it is older than this `time`, such as " +
 				"7d or 36h, and nobody needs it"},
-		{name: "ulog-keep-size", value: cli.Int(&o.Retention.Size), section: "update-log",
+		{name: "ulog-keep-size", value: cli.Size(&o.Retention.Size), section: "update-log",
 			reload: true, absent: "any size",
 			help: "remove the oldest files of the update log that nobody needs when all take more " +
 				"than this `size`, such as 50g"},
@@ -65,7 +65,7 @@ func (o *options) rows() []*option {
 			absent: "two minutes",
 			help: "keep the update log for a slave that has gone for this `time`; one that comes back " +
 				"later may have to fetch a copy"},
-		{name: "ulog-slave-size", value: cli.Int(&o.Retention.SlaveSize), section: "update-log",
+		{name: "ulog-slave-size", value: cli.Size(&o.Retention.SlaveSize), section: "update-log",
 			absent: "any size",
 			help: "keep no more than this `size` of the update log for one slave, which fetches a " +
 				"copy then"},
@@ -100,7 +100,7 @@ func (o *options) rows() []*option {
 		{name: "as-is", value: switchValue(&o.AsIs), section: "files", absent: "refuse to start",
 			help: "open database files as they are, though acknowledged updates stay out that only " +
 				"their own update logs have"},
-		{name: "checkpoint", value: cli.Int(&o.CheckpointSize), section: "files", absent: "64m",
+		{name: "checkpoint", value: cli.Size(&o.CheckpointSize), section: "files", absent: "64m",
 			help: "move updates into the database file when they take this `size` in memory"},
 		{name: "compact-ratio", value: fraction(&o.CompactRatio), section: "files", reload: true, absent: "never",
 			help: "compact a database file of 64 MiB or more when it is more than so many times as " +
@@ -133,7 +133,7 @@ func (o *options) rows() []*option {
 		{name: "scrtime", value: cli.Duration(&o.Script.Time), section: "script",
 			absent: "no limit",
 			help:   "end a call of the script that takes longer than so many seconds"},
-		{name: "scrmem", value: cli.Int(&o.Script.Memory), section: "script", absent: "no limit",
+		{name: "scrmem", value: cli.Size(&o.Script.Memory), section: "script", absent: "no limit",
 			help: "end a call of the script whose interpreter holds on to more than this `size`"},
 
 		{name: "plsv", value: textValue(&o.Plugins.Server), section: "plugins",
@@ -274,7 +274,7 @@ func (o *options) rows() []*option {
 			section: "replication",
 			help: "go on when a master of the original kind has not kept all updates that are needed, " +
 				"instead of stopping to replicate"},
-		{name: "copy-limit", value: cli.Int(&o.Replication.CopyLimit), section: "replication",
+		{name: "copy-limit", value: cli.Size(&o.Replication.CopyLimit), section: "replication",
 			absent: "no limit",
 			help: "fetch at most this `size` per second while databases are copied from the master, " +
 				"0: as much as possible"},
@@ -313,10 +313,10 @@ func (o *options) rows() []*option {
 		{name: "max-connections", value: integer(&o.Limits.Conns), section: "limits",
 			absent: "by memory and open files",
 			help:   "connections of each port at most, 0: what memory and open files allow"},
-		{name: "max-request", value: cli.Int(&o.Limits.Request), section: "limits",
+		{name: "max-request", value: cli.Size(&o.Limits.Request), section: "limits",
 			reload: true, absent: "by protocol",
 			help: "refuse requests larger than this `size`, 0: what each protocol allows"},
-		{name: "max-inflight", value: cli.Int(&o.Limits.InFlight), section: "limits",
+		{name: "max-inflight", value: cli.Size(&o.Limits.InFlight), section: "limits",
 			reload: true, absent: "by memory",
 			help: "`size` that the requests of all connections may hold together, unread replies " +
 				"included, 0: three eighths of the memory that the process may have"},
@@ -331,14 +331,14 @@ func (o *options) rows() []*option {
 		{name: "idle", value: cli.Duration(&o.Limits.Idle), standard: "0", section: "limits",
 			reload: true,
 			help:   "end a connection that sends no request for so many seconds, 0: never"},
-		{name: "memory", value: cli.Int(&o.Limits.Memory), section: "limits", reload: true,
+		{name: "memory", value: cli.Size(&o.Limits.Memory), section: "limits", reload: true,
 			absent: "by control group",
 			help: "refuse what makes records in memory grow, and large requests, when the process " +
 				"takes this `size`, 0: four fifths of what its control group allows"},
-		{name: "max-size", value: cli.Int(&o.Limits.MaxSize), section: "limits", reload: true,
+		{name: "max-size", value: cli.Size(&o.Limits.MaxSize), section: "limits", reload: true,
 			absent: "no limit",
 			help:   "refuse what makes databases grow when their records take this `size`"},
-		{name: "min-free", value: cli.Int(&o.Limits.MinFree), standard: "64m",
+		{name: "min-free", value: cli.Size(&o.Limits.MinFree), standard: "64m",
 			section: "limits", reload: true,
 			help: "refuse all but removals when the disk has less than this `size` left, or a " +
 				"sixteenth of it"},

@@ -44,13 +44,13 @@ func milliseconds(p *time.Duration) cli.Number {
 
 // limit is the value of an option with a size, where 0 means unlimited. In server.Config a number
 // below 0 does.
-func limit(p *int64) cli.Number {
-	return func(n float64) {
-		*p = int64(n)
+func limit(p *int64) pflag.Value {
+	return cli.SizeTo(func(n int64) {
+		*p = n
 		if n <= 0 {
 			*p = math.MinInt64
 		}
-	}
+	})
 }
 
 // alias is an option without an argument that gives another one a value.

@@ -21,7 +21,7 @@ var (
 		"expiration times, into a dump with the original's tool, `kttimedmgr dump FILE DUMP`, and load them into a new file " +
 		"with `kttimedmgr load NEWFILE DUMP` of this server (docs/migrating.md)")
 	// ErrInUse is returned when another process has the file open.
-	ErrInUse = errors.New("another process has the file open")
+	ErrInUse = errors.New("another process has the file open: a server, or a tool; 'fuser FILE' shows which. End it first, or ask the server instead")
 )
 
 const (

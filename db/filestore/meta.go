@@ -158,7 +158,11 @@ func metaOf(file *bolt.DB) (m Meta, err error) {
 
 // checkFormat returns an error for a file of a format that this program does not know.
 func (m *Meta) checkFormat() error {
-	if m.Format < formatVersion || m.Format > formatPacked {
+	if m.Format > formatPacked {
+		return fmt.Errorf("the file has format %d, this program knows the formats %d to %d: a newer version has written it. Start that version, "+
+			"or have its 'kttimedmgr compact' make a file that every version opens", m.Format, formatVersion, formatPacked)
+	}
+	if m.Format < formatVersion {
 		return fmt.Errorf("the file has format %d, this program knows the formats %d to %d", m.Format, formatVersion, formatPacked)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -171,8 +172,9 @@ func blankBreaks(text []byte) {
 type File struct {
 	path string
 
-	mu sync.Mutex // protects f
-	f  *os.File
+	mu      sync.Mutex // protects the fields below
+	f       *os.File
+	crashes bool // see KeepCrash
 }
 
 // OpenFile opens a log file for appending. It creates a missing file.
@@ -205,13 +207,33 @@ func (f *File) Reopen() error {
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("close the old log file: %w", err)
 	}
-	return nil
+	return f.keepCrash()
+}
+
+// KeepCrash has the stacks of a crash of the process go into the file too. A panic that nobody has
+// recovered goes to standard error otherwise, which a daemon does not have.
+func (f *File) KeepCrash() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.crashes = true
+	return f.keepCrash()
+}
+
+// keepCrash is KeepCrash for a file that was opened again. mu is held.
+func (f *File) keepCrash() error {
+	if !f.crashes {
+		return nil
+	}
+	return debug.SetCrashOutput(f.f, debug.CrashOptions{})
 }
 
 // Close closes the file. Later writes fail.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.crashes {
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{}) // without a file there is nothing to fail
+	}
 	return f.f.Close()
 }
 

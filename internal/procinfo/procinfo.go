@@ -14,7 +14,7 @@ import (
 // Info is a snapshot. A value that the system does not report is 0.
 type Info struct {
 	MemTotal, MemFree, MemCached int64         // of the machine, in bytes
-	MemSize, MemRSS, MemPeak     int64         // of the process: virtual, resident, peak virtual
+	MemSize, MemRSS, MemPeak     int64         // of the process: see sizes; resident; peak of MemSize
 	User, System                 time.Duration // processor time used since the process began
 }
 
@@ -26,16 +26,25 @@ func Read() Info {
 		MemTotal:  machine["MemTotal"],
 		MemFree:   machine["MemFree"],
 		MemCached: machine["Cached"],
-		MemSize:   process["VmSize"],
 		MemRSS:    process["VmRSS"],
-		MemPeak:   process["VmPeak"],
 	}
+	info.MemSize, info.MemPeak = sizes(process)
 	var ru syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err == nil {
 		info.User = time.Duration(ru.Utime.Nano())
 		info.System = time.Duration(ru.Stime.Nano())
 	}
 	return info
+}
+
+// sizes returns what a process has taken of memory and of addresses that memory belongs to: its own
+// data, its program, and the parts of files that are in memory. Its virtual size would frighten:
+// each database file has 64 GiB of addresses from the start, so that it need not be mapped anew
+// when it grows, and these take no memory. The peak counts the same addresses off.
+func sizes(process map[string]int64) (size, peak int64) {
+	virtual := process["VmSize"]
+	size = min(virtual, process["VmData"]+process["VmStk"]+process["VmExe"]+process["VmLib"]+process["RssFile"])
+	return size, process["VmPeak"] - (virtual - size)
 }
 
 func readTable(path string) map[string]int64 {

@@ -40,6 +40,10 @@ func shared(function string) bool {
 	return false
 }
 
+// Counter is implemented by a handler of log lines that counts panics, whatever the level of its
+// lines is.
+type Counter interface{ Panicked() }
+
 // Error is a panic that ended a request.
 type Error struct{ Value any }
 
@@ -61,12 +65,15 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 	return nil
 }
 
-// Judge logs an ERROR line for a panic that a deferred function has just recovered. If a function
-// of the engine is on the stack of the panic, the process ends and Judge does not return. until is
-// the name, with its package, of the function that deferred the caller: the search of the stack
-// ends there.
+// Judge logs and counts a panic that a deferred function has just recovered, as an ERROR line. If a
+// function of the engine is on the stack of the panic, the process ends and Judge does not return.
+// until is the name, with its package, of the function that deferred the caller: the search of the
+// stack ends there.
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
+	if c, ok := log.Handler().(Counter); ok {
+		c.Panicked()
+	}
 	if InEngine(until) {
 		log.Error(line + ": the panic comes from the engine, whose state is not known now: the process ends. " +
 			"Acknowledged updates are in the update log, where there is one. If the panic comes again, see whether " +

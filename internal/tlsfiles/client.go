@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"time"
 )
 
 // clientSessions is how many TLS sessions a client remembers: a session is resumed with a shorter
@@ -45,6 +46,15 @@ func (c *Client) Config(host string) *tls.Config {
 		config.ServerName = host
 	}
 	return config
+}
+
+// Expires returns when the certificate in use ends, and whether there is one.
+func (c *Client) Expires() (at time.Time, has bool) {
+	all := (*c.files.current()).Certificates
+	if len(all) == 0 {
+		return time.Time{}, false
+	}
+	return all[0].Leaf.NotAfter, true
 }
 
 func makeClient(o ClientOptions, all contents) (*tls.Config, error) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// expiresSoon: the log warns of a certificate that expires within this time.
-const expiresSoon = 14 * 24 * time.Hour
+// ExpiresSoon is for how long a certificate must still be valid; with less, its owner is warned.
+const ExpiresSoon = 14 * 24 * time.Hour
 
 // ServerOptions of a Server.
 type ServerOptions struct {
@@ -137,7 +137,7 @@ func warnOfEnd(log *slog.Logger, path string, leaf *x509.Certificate) {
 	switch left := time.Until(leaf.NotAfter); {
 	case left < 0:
 		log.Warn(fmt.Sprintf("TLS: the certificate in %s has expired on %s: clients will refuse it, put a new one in its place", path, end))
-	case left < expiresSoon:
+	case left < ExpiresSoon:
 		log.Warn(fmt.Sprintf("TLS: the certificate in %s expires on %s", path, end))
 	}
 	if time.Now().Before(leaf.NotBefore) {

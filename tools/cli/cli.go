@@ -80,6 +80,12 @@ func (f *Flags) Integer(name string, value int64, help string) *int64 {
 	return &value
 }
 
+// Bytes defines an option with a size.
+func (f *Flags) Bytes(name string, value int64, help string) *int64 {
+	f.Var(Size(&value), name, help)
+	return &value
+}
+
 // Seconds defines an option with a length of time in seconds, a fraction allowed.
 func (f *Flags) Seconds(name string, value time.Duration, help string) *time.Duration {
 	f.Var(Duration(&value), name, help)

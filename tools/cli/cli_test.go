@@ -93,6 +93,23 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "12": 12, "-1": -1, "12b": 12, "12 B": 12, "64m": 64 << 20, "64M": 64 << 20, "64 MB": 64 << 20, "64MiB": 64 << 20,
+		"64 mib": 64 << 20, "2 GB": 2 << 30, "2gb": 2 << 30, "1.5 g": 3 << 29, "1t": 1 << 40, "3 kB": 3 << 10, "1e3": 1000, "1e": 1 << 60,
+		"1 EB": 1 << 60, " 5k ": 5 << 10, "9223372036854775807": math.MaxInt64,
+	} {
+		var have int64
+		require.NoError(t, cli.Size(&have).Set(text), text)
+		require.Equal(t, want, have, text)
+	}
+	for _, text := range []string{"", "b", "k", "kb", "GB", "2 G B", "2 gbb", "2ib", "2 iB", "2 MiBs", "1 2k", "8e", "nan", "infb"} {
+		have := int64(1)
+		require.ErrorContains(t, cli.Size(&have).Set(text), "2 GB", text)
+		require.EqualValues(t, 1, have, "a size that is refused changes nothing")
+	}
+}
+
 func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"1": time.Second, "0.25": 250 * time.Millisecond, "1k": 1024 * time.Second, "1e12": 1 << 62, "-1e12": -1 << 62,

@@ -66,6 +66,43 @@ func Int(p *int64) pflag.Value {
 	return exact{p}
 }
 
+// size is the value of an option with a number of bytes.
+type size struct{ set func(n int64) }
+
+var errSize = errors.New("must be a size: a number of bytes, or a number with a unit as in 64m, 1.5g, 512 MiB or 2 GB (powers of 1024)")
+
+// Set reads what a Number reads, and units as people write them: 2 GB, 2GiB and 2g are the same.
+func (s size) Set(text string) error {
+	digits := strings.ToLower(strings.TrimSpace(text))
+	if short, ok := strings.CutSuffix(digits, "b"); ok {
+		digits = short
+		if i := len(digits) - 2; i >= 0 && digits[i+1] == 'i' && strings.IndexByte(units, digits[i]) >= 0 {
+			digits = digits[:i+1]
+		}
+	}
+	if i := len(digits) - 1; i > 0 && strings.IndexByte(units, digits[i]) >= 0 {
+		digits = strings.TrimSpace(digits[:i]) + digits[i:]
+	}
+	var n int64
+	if Int(&n).Set(strings.TrimSpace(digits)) != nil {
+		return errSize
+	}
+	s.set(n)
+	return nil
+}
+
+// String is empty: see Number.
+func (size) String() string { return "" }
+
+// Type stands for the value in the help text.
+func (size) Type() string { return "number" }
+
+// Size is the value of an option with a number of bytes; fractions are cut off.
+func Size(p *int64) pflag.Value { return SizeTo(func(n int64) { *p = n }) }
+
+// SizeTo is the value of an option whose number of bytes is given to set.
+func SizeTo(set func(n int64)) pflag.Value { return size{set} }
+
 // Duration is the value of an option with a length of time in seconds.
 func Duration(p *time.Duration) Number {
 	return func(n float64) {

@@ -52,7 +52,7 @@ func backup(ctx context.Context, c *call) error { return backupTo(ctx, c, vfs.OS
 
 func backupTo(ctx context.Context, c *call, fs vfs.FS) error {
 	j := &backupJob{call: c.withDB(), fs: fs}
-	limit := c.flags.Integer("limit", 0, "receive at most so many bytes a second, 20m for example (default: no limit)")
+	limit := c.flags.Bytes("limit", 0, "receive at most this `size` a second, 20m for example (default: no limit)")
 	compress := c.flags.String("compress", "none", "how a snapshot is compressed: none, zlib, lzo, lzma, zstd or s2; the last two only this server can read")
 	if err := c.parse(1, 1); err != nil {
 		return err

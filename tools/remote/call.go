@@ -11,6 +11,8 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"gotycoon/client"
@@ -189,7 +191,7 @@ func parseStamp(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// open connects to the server. The text of the error is the text that scripts know from the
+// open connects to the server. The first line of the error is the line that scripts know from the
 // original.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
 	addr, options, err := c.server()
@@ -202,7 +204,11 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 		c.client = client.New(addr, options)
 	}
 	if err := c.client.Connect(ctx); err != nil {
-		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, whyTLS(options, err))
+		reason := ": " + why(addr, err)
+		if options.TLS == nil { // the original's line, as it is
+			reason = advice(why(addr, err))
+		}
+		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, reason)
 	}
 	c.signals.Waits, c.signals.Sends = c.flags.Changed("swname"), c.flags.Changed("ssname")
 	return c.client.DB(c.db).With(c.signals), nil
@@ -229,16 +235,22 @@ func (c *call) credentials() client.Credentials {
 	return client.Credentials{User: c.who.User, Password: c.who.Password, Token: c.who.Token}
 }
 
-// whyTLS returns the reason why a TLS connection failed. It returns "" without TLS: there the
-// original's message has no reason either.
-func whyTLS(o client.Options, err error) string {
-	if o.TLS == nil {
-		return ""
-	}
+// advice is a line behind a line of the original, which says neither the server nor the cause.
+func advice(text string) string { return "\n" + program + ": " + text }
+
+// why returns the reason why there is no connection to a server, and what to look at.
+func why(addr string, err error) string {
+	text := err.Error()
 	if known, ok := errors.AsType[*client.Error](err); ok {
-		return ": " + known.Message
+		text = known.Message
 	}
-	return ": " + err.Error()
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		text += "; is the server running, and is this its address? (-host, -port)"
+	case strings.Contains(text, "no such host"):
+		text += "; is this the name of the server's machine? (-host)"
+	}
+	return addr + ": " + text
 }
 
 // failed gives the error of a call the form that scripts know. name is the name of the call in the

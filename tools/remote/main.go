@@ -17,6 +17,7 @@ func commands() []cli.Command[*call] {
 	command := cli.NewCommand[*call]
 	return []cli.Command[*call]{
 		command("report", "", "print what the server tells about itself", report),
+		command("config", "get [name] | set name value", "tell the options of the running server, or change one of those that can change while it runs", config),
 		command("top", "", "show what the server is doing, again and again", top),
 		command("stats", "[name ...]", "print the server's figures whose names begin so, or with -watch how they change", stats),
 		command("script", "procedure [key value ...]", "call a script procedure", script),

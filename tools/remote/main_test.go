@@ -41,6 +41,12 @@ func runTests(m *testing.M) int {
 	cfg.Databases = []string{":", "tree#type=%"}
 	cfg.Listening = func(a net.Addr) { listening <- a }
 	cfg.Port, cfg.LogLevel = 0, klog.LevelSilent
+	cfg.Reload.Settings = []server.Setting{{Name: "port", Value: "0", Source: "default"}, {Name: "max-size", Value: "1g", Source: "command line", Reload: true}}
+	cfg.Reload.Change = func(all []server.Setting, name, value string) (server.Config, error) {
+		next := cfg
+		next.Reload.Settings = []server.Setting{all[0], {Name: name, Value: value, Source: "config set", Reload: true}}
+		return next, nil
+	}
 	ended := make(chan int, 1)
 	go func() { ended <- server.Run(ctx, cfg, io.Discard, io.Discard) }()
 	_, port, _ = net.SplitHostPort((<-listening).String())

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,7 +86,7 @@ func (f *follower) feed(ctx context.Context) error {
 		r.at = kept
 	}
 	if _, err := f.open(ctx); err != nil {
-		return f.openError()
+		return f.openError(err)
 	}
 	if f.pos != "" {
 		var stop func()
@@ -95,7 +96,14 @@ func (f *follower) feed(ctx context.Context) error {
 	return errors.Join(r.run(ctx), r.save(context.WithoutCancel(ctx)))
 }
 
-func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
+// openError is the original's error, and a line with the reason.
+func (f *follower) openError(err error) error {
+	text := err.Error()
+	if i := strings.LastIndex(text, advice("")); i >= 0 {
+		text = text[i+len(advice("")):]
+	}
+	return fmt.Errorf("%s: open error%s", f.peer(), advice(text))
+}
 
 // untilSignal returns a context that ends with the first signal to terminate, so that the position
 // can still be saved. A second signal kills the process.
@@ -114,7 +122,7 @@ func (r *feed) run(ctx context.Context) error {
 		case errors.Is(err, errDone), ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNoLog):
-			return r.openError()
+			return r.openError(err)
 		case !errors.Is(err, client.ErrNetwork):
 			return err
 		case !*r.wait:

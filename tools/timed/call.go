@@ -51,7 +51,7 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	f.BoolVar(&c.tryLock, "otl", false, "fail at once when another process has the file open, instead of waiting for ten seconds")
 	f.BoolVar(&c.noRepair, "onr", false, "do not insist on the update log of a file that was not closed; then updates may be missing")
 	f.StringVar(&c.ulog, "ulog", "", "log the updates in this `directory`; the file's own log may be there too")
-	c.ulim = f.Integer("ulim", 0, "size limit of a log file (default 256m)")
+	c.ulim = f.Bytes("ulim", 0, "`size` limit of a log file (default 256m)")
 	c.sid = f.Integer("sid", 0, "server ID in the log (default 0)")
 	c.dbid = f.Integer("dbid", 0, "number of the database in the log (default 0)")
 	return c

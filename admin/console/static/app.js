@@ -151,9 +151,8 @@ let seen = 0;
 live.listen(() => {
   const { about, problem } = live;
   document.body.classList.toggle("gone", problem !== null && problem.status === 0);
-  const lacking = about?.lacking ?? [];
-  const trouble = about?.trouble ?? "";
-  banner.hidden = problem === null && lacking.length === 0 && !trouble;
+  const alarms = about?.alarms ?? [];
+  banner.hidden = problem === null && alarms.length === 0;
   if (problem) {
     const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
     setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
@@ -163,8 +162,7 @@ live.listen(() => {
   }
   seen = Date.now();
   items.forEach((item, i) => (item.hidden = !only(sections[i][0])));
-  if (trouble) setText(banner, `${trouble}.`);
-  else if (lacking.length) setText(banner, `Opened without acknowledged updates that only the update log has: ${lacking.join(", ")}. The section Databases has the command that brings them in.`);
+  setText(banner, alarms.map((a) => `${a.text[0].toUpperCase()}${a.text.slice(1)} (for ${span((about.now - a.since) / 1000)}).`).join(" "));
   const { identity } = about;
   setText(document.getElementById("server-name"), identity.host + (identity.address.startsWith(":") ? "" : " ") + identity.address + (identity.serverId >= 0 ? ` · server ID ${identity.serverId}` : ""));
   state.dataset.tone = about.notReady.length ? "warn" : "good";

@@ -54,7 +54,7 @@ function build(box, first, again) {
     if (was && task && !task.running) notice(task.error ? "The order was not carried out: " + task.error : "The order is carried out.", task.error ? "bad" : null);
     was = task?.running;
     setText(note, task?.running ? "An order is being carried out." : task?.error ? "The last order from here " + taskText(task) : "");
-    const known = state.trouble && state.trouble === live.about?.trouble; // the banner says it
+    const known = state.trouble && live.about?.alarms.some((a) => a.text === state.trouble); // the banner says it
     const text = known ? "" : state.trouble || (state.primary ? "" : "No member that answers is the primary just now");
     trouble.hidden = !text;
     setText(trouble, text && text + ".");
