@@ -75,12 +75,12 @@ fuzz: ## every fuzz target for FUZZTIME
 ALL    := ./... gotycoon/client/...
 LINTER := $(GO) tool -modfile=internal/lint/tools/go.mod
 
-lint: ## go vet, formatting, staticcheck, unparam, NOTICE, and our own rules: import directions, comments, no global state
+lint: ## go vet (for macOS too), formatting, staticcheck, unparam, NOTICE, and our own rules: import directions, comments, no global state
 	$(GO) -C tools/replsql vet ./...
 	$(GO) -C client vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
 	$(LINTER) staticcheck -tests=false $(ALL) && $(LINTER) unparam $(ALL)
-	$(GO) run ./packaging/legal check
+	GOOS=darwin $(GO) vet ./... && $(GO) run ./packaging/legal check
 
 notice: ## NOTICE and the licences of the packages, after a module was added, updated or dropped
 	$(GO) run ./packaging/legal notice

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench measures a built ktserver beside redis-server in one run, and prints Markdown
 // tables. It starts and ends its own servers on loopback. wrk, redis-server and redis-benchmark
 // must be installed.
