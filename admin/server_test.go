@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin"
+	"gotycoon/internal/klog/klogtest"
 )
 
 // start runs a server for a test.
@@ -150,7 +151,7 @@ func TestAPanicIsAnsweredAndLogged(t *testing.T) {
 
 // Connections beyond the limit are closed at once, and a place is free again when one has ended.
 func TestConnectionsOfTheListenerAreLimited(t *testing.T) {
-	var log bytes.Buffer
+	var log klogtest.Buffer
 	s := start(t, admin.Options{MaxConns: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", s.Addr().String())
