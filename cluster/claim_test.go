@@ -100,3 +100,27 @@ func TestAMemberThatHasClaimedNothingGoesOn(t *testing.T) {
 	_, may = h.unnoted("a", m, h.locate("a", m))
 	require.False(t, may, "its position says it")
 }
+
+// The history keeps the latest appointments only. A member that was away for longer may have an
+// update that the others do not have, and nothing tells which one.
+func TestAMemberThatWasAwayForTooLongDoesNotFollow(t *testing.T) {
+	n, e, d := newPrimary(t)
+	e.lead(false, 1)
+	n.look()
+	st := e.State()
+	logs := map[string]uint64{"b": 9, "c": 8}
+	st.History = nil
+	for term := uint64(70); term < 134; term++ {
+		p := []string{"b", "c"}[term%2]
+		st.Appointment = election.Appointment{Term: term, Primary: p, Log: logs[p], FromLog: 9, From: 100, Start: 101}
+		st.History = append(st.History, st.Appointment)
+	}
+	d.has = Inventory{SID: 1, Follows: st.Log, Marks: Marks{Log: 7, Newest: 60, Begun: 1, Marks: map[uint64]uint64{9: 40, 8: 30}}}
+	e.mu.Lock()
+	e.state = st
+	e.mu.Unlock()
+	n.look()
+	require.Equal(t, Waiting, n.View().Role)
+	require.Contains(t, n.Trouble(), "it replaces no data by itself")
+	require.Empty(t, d.replaced)
+}

@@ -87,7 +87,14 @@ func (n *Node) heedDisk(now time.Time, leads bool) {
 	if leads && stalled >= limit && !n.giving.Swap(true) {
 		n.done.Go(func() {
 			defer n.giving.Store(false)
-			n.handOff(fmt.Errorf("its disk has done nothing for %.1f s", stalled.Seconds()), func() bool { return n.Stalled() >= n.opts.DiskTimeout })
+			why := fmt.Errorf("its disk has done nothing for %.1f s", stalled.Seconds())
+			if err := n.handOff(why, anyMember, func() bool { return n.Stalled() >= n.opts.DiskTimeout }); err != nil {
+				n.tell(err)
+				select { // the others are asked once in so long
+				case <-time.After(sealTimeout):
+				case <-n.ctx.Done():
+				}
+			}
 		})
 	}
 }
@@ -95,23 +102,25 @@ func (n *Node) heedDisk(now time.Time, leads bool) {
 // Stalled returns for how long this member's disk has done nothing although somebody waits for it.
 func (n *Node) Stalled() time.Duration { return time.Duration(n.stalled.Load()) }
 
-// handOff hands over to another member because this one cannot be the primary, if another one can
-// take over, and still, which is asked under mu, says that this member should. It has no primary's
-// duties any more when it begins the transfer, as always.
-func (n *Node) handOff(why error, still func() bool) {
+// anyMember is a successor for handOff whatever it says of itself.
+func anyMember(*Status) bool { return true }
+
+// handOff hands over to another member because this one cannot be the primary, if another one that
+// fits can take over, and still, which is asked under mu, says that this member should. It has no
+// primary's duties any more when it begins the transfer, as always. The error says why nothing has
+// changed.
+func (n *Node) handOff(why error, fits func(*Status) bool, still func() bool) error {
 	ctx, cancel := context.WithTimeout(n.ctx, sealTimeout)
 	defer cancel()
-	to, err := n.successor(ctx)
+	to, err := n.successor(ctx, fits)
 	if err != nil {
-		n.tell(fmt.Errorf("this member cannot be the primary (%w), and it cannot hand over: %w", why, err))
-		<-ctx.Done() // the others are asked once in so long
-		return
+		return fmt.Errorf("this member cannot be the primary (%w), and it cannot hand over: %w", why, err)
 	}
 	term, leads := n.elector.Leading()
 	n.mu.Lock()
 	if !leads || n.handing || n.active() && n.term != term || !still() {
 		n.mu.Unlock()
-		return // it goes on, or another one leads
+		return nil // it goes on, or another one leads
 	}
 	n.stepDown(fmt.Errorf("%w, and %s takes over", why, to))
 	n.handing = true
@@ -126,11 +135,12 @@ func (n *Node) handOff(why error, still func() bool) {
 	if err := n.elector.Transfer(ctx, to); err != nil {
 		n.tell(fmt.Errorf("handing over to %s, since this member cannot be the primary (%w): %w", to, why, err))
 	}
+	return nil
 }
 
 // successor returns the member that is to take over. There is none unless enough members can be
 // sealed: they must have whatever was acknowledged. This one can if its disk works.
-func (n *Node) successor(ctx context.Context) (name string, err error) {
+func (n *Node) successor(ctx context.Context, fits func(*Status) bool) (name string, err error) {
 	st := n.elector.State()
 	all := n.surveyOthers(ctx)
 	var best *Status
@@ -144,9 +154,12 @@ func (n *Node) successor(ctx context.Context) (name string, err error) {
 			continue
 		}
 		here++
-		if !s.Has.Leaving && (best == nil || s.fitter(best)) {
+		if !s.Has.Leaving && fits(&s) && (best == nil || s.fitter(best)) {
 			best = &s
 		}
+	}
+	if best == nil && here >= max(need, 1) {
+		return "", errors.New("no other member is any better")
 	}
 	if best == nil || here < need || st.Term == 0 {
 		return "", fmt.Errorf("%d other members with data are there whose disks work, and %d must be", here, max(need, 1))
@@ -157,6 +170,9 @@ func (n *Node) successor(ctx context.Context) (name string, err error) {
 // fitter reports whether one member is likely to have more than another one. If it has not, it
 // hands on.
 func (s *Status) fitter(than *Status) bool {
+	if s.Unready != than.Unready {
+		return than.Unready
+	}
 	if (s.Role == Following) != (than.Role == Following) {
 		return s.Role == Following
 	}

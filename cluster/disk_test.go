@@ -192,7 +192,7 @@ func watchFor(n *Node, from time.Time, long time.Duration) {
 }
 
 // others runs the members b and c, which follow and have something, and connects the node to them.
-func others(t *testing.T, n *Node, has ...Inventory) {
+func others(t *testing.T, n *Node, has ...Inventory) map[string]*Node {
 	t.Helper()
 	st := n.elector.State()
 	all := map[string]*Node{}
@@ -221,6 +221,7 @@ func others(t *testing.T, n *Node, has ...Inventory) {
 			require.NoError(t, o.Close())
 		}
 	})
+	return all
 }
 
 func TestAPrimaryWhoseDiskHangsHandsOver(t *testing.T) {

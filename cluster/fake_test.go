@@ -126,6 +126,7 @@ type fakeData struct {
 	behind   error               // result of Caught after Shut
 	replaced []string            // by copies of whom
 	readies  int                 // calls of Ready
+	opened   int                 // calls of Open
 	unready  func(n int) error   // the result of the n-th call; nil: there is no error
 }
 
@@ -164,7 +165,12 @@ func (d *fakeData) Ready() error {
 	return nil
 }
 
-func (d *fakeData) Open()             {}
+func (d *fakeData) Open() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opened++
+}
+
 func (d *fakeData) Glance() Inventory { return d.has }
 func (d *fakeData) Disk() Disk        { return d.disk }
 

@@ -179,7 +179,7 @@ func (n *Node) join(st election.State, primary election.Member, has Inventory) e
 		}
 	}
 	switch b := h.branch(at); {
-	case at.Term == st.Term || at.Term == 0 && has.Follows == st.Log:
+	case at.Term == st.Term || at.Term == 0 && has.Follows == st.Log && h.whole():
 		n.opts.Data.Follow(primary, st.Term, nil)
 		return nil
 	case at.Term == 0 && has.Empty:

@@ -119,6 +119,7 @@ type Node struct {
 	trouble  string          // why the role is Waiting or Opening
 	leaving  bool            // the server stops
 	handing  bool            // the leadership is on its way to another member
+	unready  bool            // the services could not take over when that was tried last
 	stricter func(Rule) Rule // while an order is carried out that needs another rule than the State's
 	// unsettled: whether the latest change of the rule was committed shows only when another leads.
 	unsettled bool

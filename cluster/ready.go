@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// A primary whose services cannot take over, since their disk is full or a record is damaged, would
-// serve records and nothing else: no quotas, no sequences, no fencing tokens. So it stays Opening
-// and tries again, and when that does not help, another member is to lead whose disk may be well.
+// A primary whose services cannot take over serves records and nothing else: no quotas, no
+// sequences, no fencing tokens. So it stays Opening and tries again, and when that does not help,
+// another member is to lead whose disk may be well. That one may fail too, since a damaged record
+// is damaged on all members. Therefore each member hands over once only, and only to one that has
+// not failed (Status.Unready); the last one serves the records alone, and goes on trying.
 
 const (
 	// readyFirst is the first pause between two tries to get ready, readyMost the longest.
@@ -31,7 +33,10 @@ func (n *Node) serve(ctx context.Context, term uint64, tried chan<- struct{}) {
 			return
 		}
 		if failures >= mostUnready {
-			n.handOff(fmt.Errorf("its services cannot take over: %w", err), func() bool { return n.opens(term) })
+			ready := func(s *Status) bool { return !s.Unready }
+			if n.handOff(fmt.Errorf("its services cannot take over: %w", err), ready, func() bool { return n.opens(term) }) != nil {
+				n.serveRecords(term, err)
+			}
 		}
 		select {
 		case <-time.After(pause):
@@ -59,27 +64,55 @@ func (n *Node) getReady(ctx context.Context, term uint64) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.opens(term) {
-		n.led.Store(term)
-		n.opts.Data.Open()
-		n.become(Leading, term)
+	if !n.opens(term) {
+		return nil
 	}
+	if n.unready {
+		n.unready, n.trouble = false, ""
+		n.opts.Logger.Info("cluster: the services of this member have taken over")
+	}
+	n.letIn(term)
 	return nil
 }
 
-// opens reports whether this member is about to be the primary of a term. mu is held.
-func (n *Node) opens(term uint64) bool { return n.role == Opening && n.term == term }
+// serveRecords lets clients update though the services have not taken over.
+func (n *Node) serveRecords(term uint64, why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.opens(term) {
+		return
+	}
+	n.letIn(term)
+	n.trouble = fmt.Sprintf("its services cannot take over, nor those of another member, so it serves records alone: %v", why)
+	n.tellOnce(n.trouble)
+}
 
-// notReady notes why this member does not serve clients yet, and reports whether it is still to do
-// so.
+// letIn lets clients update, and those of the services that are ready. mu is held.
+func (n *Node) letIn(term uint64) {
+	n.led.Store(term)
+	n.opts.Data.Open()
+	n.become(Leading, term)
+}
+
+// opens reports whether this member is about to be the primary of a term, or is it without its
+// services. mu is held.
+func (n *Node) opens(term uint64) bool {
+	return n.term == term && (n.role == Opening || n.role == Leading && n.unready)
+}
+
+// notReady notes why this member does not serve clients yet, or not all of them, and reports
+// whether it is still to do so.
 func (n *Node) notReady(term uint64, failures int, why error) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.opens(term) {
 		return false
 	}
-	n.trouble = fmt.Sprintf("its services cannot take over (tries: %d), so it serves no clients: %v", failures, why)
-	n.tellOnce("this member cannot be the primary: " + n.trouble)
+	n.unready = true
+	if n.role == Opening {
+		n.trouble = fmt.Sprintf("its services cannot take over (tries: %d), so it serves no clients: %v", failures, why)
+		n.tellOnce("this member cannot be the primary: " + n.trouble)
+	}
 	return true
 }
 

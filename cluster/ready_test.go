@@ -29,6 +29,12 @@ func (d *fakeData) tries() int {
 	return d.readies
 }
 
+func (d *fakeData) opens() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opened
+}
+
 // appointAgain has the primary step down, and makes it the primary of term 3.
 func appointAgain(n *Node, e *fakeElector) {
 	e.lead(false, 1)
@@ -72,17 +78,43 @@ func TestAPrimaryWhoseServicesNeverTakeOverHandsOver(t *testing.T) {
 	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 }
 
-// Where nobody can take over, the member goes on trying, and says why.
-func TestAPrimaryWhoseServicesCannotTakeOverStaysWhereNobodyElseCan(t *testing.T) {
+// Where nobody can take over, the member serves records alone, says why, and goes on trying.
+func TestAPrimaryWhoseServicesCannotTakeOverServesRecordsWhereNobodyElseCan(t *testing.T) {
 	n, e, d := newPrimary(t)
 	d.failReady(mostUnready)
 	begun, goOn := d.hangFrom(t, "Ready", mostUnready+1)
 	appointAgain(n, e)
 	<-begun
 	require.Empty(t, e.transfers())
-	require.Equal(t, Opening, n.Status().Role)
+	require.NoError(t, n.Serving())
+	s := n.Status()
+	require.Equal(t, Leading, s.Role)
+	require.True(t, s.Unready)
+	require.Contains(t, s.Trouble, "it serves records alone: no space left on device")
+	opened := d.opens()
 	goOn()
+	require.Eventually(t, func() bool { return !n.Status().Unready }, 5*time.Second, time.Millisecond)
+	require.Empty(t, n.Trouble())
+	require.Equal(t, opened+1, d.opens(), "the services are let in")
+	require.Empty(t, e.transfers())
+}
+
+// A record that is damaged is damaged on all members. Were each to hand over to the next, there
+// would be no primary, and a new term every moment.
+func TestNobodyHandsOverToAMemberWhoseServicesHaveFailed(t *testing.T) {
+	n, e, d := newPrimary(t)
+	b := others(t, n, Inventory{Lag: 3})["b"]
+	b.mu.Lock()
+	b.unready = true
+	b.mu.Unlock()
+	d.failReady(1000)
+	appointAgain(n, e)
 	require.Eventually(t, func() bool { return n.View().Role == Leading }, 5*time.Second, time.Millisecond)
+	require.Empty(t, e.transfers())
+	require.NoError(t, n.Serving())
+	e.lead(false, 3)
+	n.look()
+	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 }
 
 // A switchover that comes to nothing, on a member whose services do not come back, leaves no member

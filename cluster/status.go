@@ -20,6 +20,7 @@ type Status struct {
 	Members  []election.Member `json:"members"`
 	Trouble  string            `json:"trouble,omitempty"` // why there is no other role
 	Stalled  float64           `json:"stalled,omitempty"` // seconds for which the disk has done nothing
+	Unready  bool              `json:"unready,omitempty"` // its services could not take over when that was tried last
 	Aside    Aside             `json:"aside,omitzero"`
 	Asides   []string          `json:"asides,omitempty"` // directories, also of former processes
 	Has      Inventory         `json:"has,omitzero"`
@@ -51,7 +52,7 @@ func (n *Node) statusLocked() Status {
 	st := n.elector.State()
 	return Status{
 		Name: n.opts.Name, Role: n.role, Term: n.term, Since: n.since, Primary: st.Primary, Required: st.Required, Members: st.Members,
-		Trouble: n.trouble, Aside: n.aside,
+		Trouble: n.trouble, Aside: n.aside, Unready: n.unready,
 	}
 }
 

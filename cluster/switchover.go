@@ -159,6 +159,8 @@ func (n *Node) Resign(ctx context.Context) {
 	}
 	hangs := func() bool { return n.Stalled() >= shownStall }
 	if _, leads := n.elector.Leading(); leads && hangs() { // what waits for the disk cannot be handed over
-		n.handOff(errors.New("this server stops while its disk hangs"), hangs)
+		if err := n.handOff(errors.New("this server stops while its disk hangs"), anyMember, hangs); err != nil {
+			n.tell(err)
+		}
 	}
 }

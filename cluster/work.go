@@ -15,6 +15,10 @@ func (n *Node) beginWork(ctx context.Context) error {
 	select {
 	case n.work <- struct{}{}:
 		n.worked.Add(1)
+		if ctx.Err() != nil { // both were ready; what the caller knew may be over
+			n.endWork()
+			return errWorking
+		}
 		return nil
 	case <-ctx.Done():
 		return errWorking

@@ -27,17 +27,20 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 	key, value := []byte("k"), []byte("v")
 	last := d.Unique(key)
 	require.Equal(t, last, d.Unique(key))
-	for name, update := range map[string]func() error{
-		"set":       func() error { return d.Set(nil, key, value, record.Never) },
-		"append":    func() error { return d.Append(nil, key, nil, record.Never) },
-		"touch":     func() error { return d.Touch(nil, key, record.Never) },
-		"cas":       func() error { return d.Set(nil, key, value, record.Never) },
-		"clear":     func() error { return d.Clear(nil) },
-		"bulk":      func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err },
-		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil, nil) },
+	for _, one := range []struct {
+		name   string
+		update func() error
+	}{
+		{"set", func() error { return d.Set(nil, key, value, record.Never) }},
+		{"append", func() error { return d.Append(nil, key, nil, record.Never) }},
+		{"touch", func() error { return d.Touch(nil, key, record.Never) }},
+		{"cas", func() error { return d.Set(nil, key, value, record.Never) }},
+		{"clear", func() error { return d.Clear(nil) }},
+		{"bulk", func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err }},
+		{"replicate", func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil, nil) }},
 	} {
-		require.NoError(t, update(), name)
-		require.NotEqual(t, last, d.Unique(key), name)
+		require.NoError(t, one.update(), one.name)
+		require.NotEqual(t, last, d.Unique(key), one.name)
 		last = d.Unique(key)
 		require.Positive(t, last)
 		require.Less(t, last, uint64(1)<<versionBits)

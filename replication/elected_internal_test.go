@@ -34,6 +34,11 @@ func TestAFollowerComesBackSoonToAPrimaryThatIsAboutToBegin(t *testing.T) {
 	early, late := pauses(fmt.Errorf("%w: it leads term 0", errTerm))
 	require.True(t, early)
 	require.True(t, late, "it may never begin")
+	f := &Follower{opts: FollowerOptions{Logger: slog.New(slog.DiscardHandler)}}
+	for range 6 {
+		f.ended(t.Context(), errTerm)
+	}
+	require.Less(t, f.ended(t.Context(), errRefused), 2*retryFirst, "another failure than those before")
 	early, late = pauses(errRefused)
 	require.False(t, early)
 	require.True(t, late)

@@ -92,6 +92,7 @@ type Follower struct {
 	failed   string     // why the last copy ended early
 	attempts int        // connections in vain since the last useful one
 	refusals int        // connections in a row that have ended because updates could not be stored
+	early    int        // connections to a primary that has not begun its term
 	elect    Election   // of the master of this round; zero: nobody has elected it
 	lacking  time.Time  // since when the master has lacked updates that it may still receive
 

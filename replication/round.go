@@ -100,13 +100,13 @@ func (f *Follower) round(ctx context.Context) {
 		f.tellServices(Services.Alone)
 		f.resting()
 		<-ctx.Done()
-		f.attempts, f.refusals = 0, 0
+		f.attempts, f.refusals, f.early = 0, 0, 0
 		return
 	}
 	pause := f.follow(ctx, m)
 	sleep(ctx, pause)
 	if ctx.Err() != nil {
-		f.attempts, f.refusals = 0, 0
+		f.attempts, f.refusals, f.early = 0, 0, 0
 	}
 }
 
@@ -218,7 +218,7 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	f.status.explain(Connecting, err.Error())
 	f.opts.Logger.Info(fmt.Sprintf("the connection to the master has ended: %v", err))
 	if errors.Is(err, errTerm) {
-		return backOff(&f.attempts, retryElected, retryMost)
+		return backOff(&f.early, retryElected, retryMost)
 	}
 	return backOff(&f.attempts, retryFirst, retryMost)
 }

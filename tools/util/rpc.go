@@ -50,7 +50,10 @@ func rpc(ctx context.Context, c *call) error {
 	})
 	defer cl.Close()
 	if err := cl.Connect(ctx); err != nil {
-		return fmt.Errorf("opening the connection failed: %w (-host and -port say which server)", err)
+		if config != nil {
+			return fmt.Errorf("opening the connection failed: %w", err)
+		}
+		return errors.New("opening the connection failed") // as the original says it
 	}
 	params := make([]string, 0, len(c.args))
 	for _, arg := range c.args[1:] {
