@@ -17,7 +17,7 @@ SOURCE_DATE_EPOCH ?= $(shell $(if $(GIT),git log -1 --format=%ct,\
 	sed -n 's/^[0-9a-f]* //p' internal/version/revision.txt | grep . || stat -c %Y internal/version/version.go))
 NAMED     = -X gotycoon/internal/version.number=$(VERSION) -X gotycoon/internal/version.revision=$(REVISION)
 
-.PHONY: build run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint notice fmt cover stage packages deb rpm release dist reproducible clean
+.PHONY: lint-linux lint-darwin build run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint notice fmt cover stage packages deb rpm release dist reproducible clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -ldflags="$(NAMED)" -o bin/ ./cmd/...
@@ -36,10 +36,10 @@ test-tools: ## what some tests need beside Go, from Debian's packages; as root
 	for m in $(TEST_MODULES); do /usr/bin/python3 -c "import $${m%%=*}" 2>/dev/null || missing="$$missing $${m#*=}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
-test: lint test-race ## everything that must hold before a change is handed in
+test: lint-linux test-race ## everything that must hold before a change is handed in
 
-# Many tests wait for other processes, so three packages at once leave no core idle.
-PACKAGES ?= 3
+# Many tests wait for other processes, so four packages at once leave no core idle.
+PACKAGES ?= 4
 
 test-race: ## all tests, recorded conversations of the original included, under the race detector
 	$(GO) test -race -vet=off -timeout 9m -p $(PACKAGES) ./...
@@ -75,12 +75,17 @@ fuzz: ## every fuzz target for FUZZTIME
 ALL    := ./... gotycoon/client/...
 LINTER := $(GO) tool -modfile=internal/lint/tools/go.mod
 
-lint: ## go vet (for macOS too), formatting, staticcheck, unparam, NOTICE, and our own rules: import directions, comments, no global state
+lint: lint-linux lint-darwin ## go vet (for macOS too), formatting, staticcheck, unparam, NOTICE, and our own rules: import directions, comments, no global state
+
+lint-linux:
 	$(GO) -C tools/replsql vet ./...
 	$(GO) -C client vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
 	$(LINTER) staticcheck -tests=false $(ALL) && $(LINTER) unparam $(ALL)
-	GOOS=darwin $(GO) vet ./... && $(GO) run ./packaging/legal check
+	$(GO) run ./packaging/legal check
+
+lint-darwin:
+	GOOS=darwin $(GO) vet ./...
 
 notice: ## NOTICE and the licences of the packages, after a module was added, updated or dropped
 	$(GO) run ./packaging/legal notice

@@ -3,8 +3,10 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -212,11 +214,18 @@ func (s *running) cluster() map[string]string {
 	return all
 }
 
+// status is the status of the answer to a request, 0 where the server ends the connection without
+// one, as when its role changes.
 func (s *running) status(path string) int {
 	k := s.dial()
 	defer k.Close()
-	status, _ := k.get(path)
-	return status
+	_, _ = io.WriteString(k, "GET "+path+" HTTP/1.1\r\n\r\n")
+	r, err := http.ReadResponse(k.in, nil)
+	if err != nil {
+		return 0
+	}
+	r.Body.Close()
+	return r.StatusCode
 }
 
 func (c *clusterOf) client(i int) *ktclient.Client {
