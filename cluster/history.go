@@ -187,8 +187,8 @@ func (h history) locate(name string, m Marks) Position {
 	return Position{}
 }
 
-// whole reports whether no appointment has been forgotten: then a member that has no position in the
-// history has never been in it.
+// whole reports whether no appointment has been forgotten: then a member that has no position in
+// the history has never been in it.
 func (h history) whole() bool { return len(h) == 0 || h[0].FromLog == 0 }
 
 // unnoted returns the stamp behind which the log of a member at p may have the first update of a
