@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 
 	"gotycoon/client/wire/tsv"
@@ -78,6 +79,28 @@ func (p *procedure) flag(name []byte) bool {
 		r, ok = rowOf(p.in, name)
 	}
 	return ok && r.kind.of() == asFlag
+}
+
+// checkNumbers returns an error if a parameter is no number that must be one. In TSV such a text is
+// read as the original reads it, as 0 for example, and a record with the expiration time 0 is gone
+// at once. Whoever sends JSON has no habits to keep.
+func (p *procedure) checkNumbers(in *tsv.Rows) error {
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.in {
+		if kind := r.kind.of(); kind != asInt && kind != asNumber {
+			continue
+		}
+		text, ok := in.Get(r.name)
+		if !ok {
+			continue
+		}
+		if _, err := strconv.ParseFloat(string(text), 64); err != nil {
+			return fmt.Errorf("%w: %s must be a number, and is %q", errInvalidParameters, r.name, text)
+		}
+	}
+	return nil
 }
 
 // form returns how the output of a procedure, nil for an unknown one, is written in JSON.

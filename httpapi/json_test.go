@@ -155,3 +155,16 @@ func TestJSONPosition(t *testing.T) {
 	r := s.dial(t).json("set", `{"key":"a","value":"1","POSITION":"?"}`)
 	require.Regexp(t, `^{"POSITION":"1795227592\d{9}"}\n$`, r.body)
 }
+
+// In TSV a text that is no number counts as 0, as in the original, and a record that expires at 0 is
+// gone.
+func TestJSONNumbersAreNumbers(t *testing.T) {
+	c := newServer(t, "%").dial(t)
+	for call, body := range map[string]string{"set": `{"key":"k","value":"v","xt":"soon"}`, "increment": `{"key":"k","num":"x"}`} {
+		r := c.json(call, body)
+		require.Equal(t, "400 Bad Request", r.status, call)
+		require.Contains(t, r.body, "must be a number, and is", call)
+	}
+	require.Equal(t, "200 OK", c.json("set", `{"key":"k","value":"v","xt":"100"}`).status)
+	require.Equal(t, "200 OK", c.json("increment", `{"key":"n","num":-3}`).status)
+}

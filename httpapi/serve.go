@@ -159,7 +159,10 @@ func (s *Session) decodeInput() (p *procedure, name []byte, err error) {
 	p = s.table.byName[string(name)]
 	tsv.DecodeForm(&s.in.Rows, s.text[len(path):])
 	if sendsJSON(&s.req) {
-		return p, name, jsonrows.Decode(&s.in.Rows, s.req.Body(), p.flag)
+		if err = jsonrows.Decode(&s.in.Rows, s.req.Body(), p.flag); err == nil {
+			err = p.checkNumbers(&s.in.Rows)
+		}
+		return p, name, err
 	}
 	tsv.Decode(&s.in.Rows, s.req.Body(), s.req.ContentType())
 	return p, name, nil

@@ -61,5 +61,13 @@ func (c *call) setOption(ctx context.Context, name, value string) error {
 	if err != nil {
 		return c.failed("DB::config_set", err)
 	}
-	return c.printOne("lasts", lasts)
+	if c.json {
+		return c.printOne("lasts", lasts)
+	}
+	kept := "after the next start: " + lasts
+	if lasts == "yes" {
+		kept = "after the next start too"
+	}
+	_, err = fmt.Fprintf(c.out, "%s is %s now; %s\n", name, value, kept)
+	return err
 }

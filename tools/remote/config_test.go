@@ -8,10 +8,11 @@ import (
 
 func TestOptionsOfTheServer(t *testing.T) {
 	require.Equal(t, "max-size\t1g\tcommand line\tnow\nport\t0\tdefault\tnext start\n", succeed(t, "", "config", "get"))
-	require.Equal(t, "no: start the server with -max-size '2 GB'\n", succeed(t, "", "config", "set", "max-size", "2 GB"))
+	require.Equal(t, "max-size is 2 GB now; after the next start: no: start the server with -max-size '2 GB'\n", succeed(t, "", "config", "set", "max-size", "2 GB"))
 	require.Equal(t, "2 GB\n", succeed(t, "", "config", "get", "max-size"))
 	require.JSONEq(t, `{"name":"max-size","value":"2 GB","source":"config set","running":true,"secret":false}`, succeed(t, "", "config", "-json", "get", "max-size"))
-	require.Equal(t, "yes\n", succeed(t, "", "config", "set", "max-size", "1g"))
+	require.Equal(t, "max-size is 1g now; after the next start too\n", succeed(t, "", "config", "set", "max-size", "1g"))
+	require.JSONEq(t, `{"lasts":"yes"}`, succeed(t, "", "config", "-json", "set", "max-size", "1g"))
 
 	for text, args := range map[string][]string{
 		"port cannot be changed while the server runs: give the server the option -port": {"set", "port", "1"},

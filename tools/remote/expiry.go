@@ -22,7 +22,7 @@ func ttl(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::check", err)
 	}
-	left := int64(math.Ceil(max(0, time.Until(expires).Seconds())))
+	left := int64(math.Ceil(max(1, time.Until(expires).Seconds()))) // it is there to the end of its last second
 	if c.json {
 		o := show.Object{}
 		o.Bytes("key", []byte(c.args[0]), c.hexOut)

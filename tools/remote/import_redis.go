@@ -88,7 +88,12 @@ func (s *redisSource) leftOut(to sink, left redisfile.Left) error {
 		parts = append(parts, fmt.Sprintf("%d %s", left.Types[name], name))
 	}
 	for _, db := range slices.Sorted(maps.Keys(left.Databases)) {
-		parts = append(parts, fmt.Sprintf("%d of database %d (-redis-db %d)", left.Databases[db], db, db))
+		text := fmt.Sprintf("%d of database %d (-redis-db %d)", left.Databases[db], db, db)
+		if s.flags.Changed("redis-db") { // nobody has asked for them
+			to.note("not asked for: %s", text)
+		} else {
+			parts = append(parts, text)
+		}
 	}
 	if len(parts) == 0 {
 		return nil

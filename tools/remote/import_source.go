@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,13 +40,27 @@ func (o *sourceOptions) define(f *cli.Flags) {
 	f.BoolVar(&o.table.noHeader, "no-header", false, "csv: the first line is a record; columns are numbers from 1 on")
 }
 
+// optionsOf are the formats that the options are for.
+func optionsOf() map[string][]string {
+	return map[string][]string{
+		"redis-db": {fromRDB, fromAOF}, "flags": {fromMemcached}, "separator": {fromCSV}, "no-header": {fromCSV},
+		"key": {fromCSV, fromJSONL}, "value": {fromCSV, fromJSONL}, "expires": {fromCSV, fromJSONL},
+	}
+}
+
 // source returns the source of the argument, nil for lines KEY<tab>VALUE.
 func (o *sourceOptions) source(c *call) (source, error) {
+	if o.format != "" && !slices.Contains(formats(), o.format) {
+		return nil, usageError("-from: must be " + strings.Join(formats(), ", "))
+	}
+	// A table that is read as lines KEY<tab>VALUE would remove records: its lines have no tab.
+	for name, of := range optionsOf() {
+		if c.flags.Changed(name) && !slices.Contains(of, o.format) {
+			return nil, usageError(fmt.Sprintf("-%s: is for -from %s", name, strings.Join(of, " and ")))
+		}
+	}
 	if o.format == "" {
 		return nil, nil
-	}
-	if !slices.Contains(formats(), o.format) {
-		return nil, usageError("-from: must be " + strings.Join(formats(), ", "))
 	}
 	if o.format == fromMemcached && c.flags.NArg() == 0 {
 		return nil, usageError("-from memcached: give the address of the server, HOST:PORT")

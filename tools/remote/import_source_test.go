@@ -35,8 +35,14 @@ func TestImportFromRedis(t *testing.T) {
 	succeed(t, "", "set", "-db", "1", "mine", "stays")
 	r := command(t, "", at("import", "-db", "1", "-xt", "-4000000000", "-redis-db", "3", "-from", "redis-aof", redisFiles+"log")...)
 	require.Equal(t, 1, r.exit)
-	require.Contains(t, r.stderr, "all strings of database 3 were stored; left out: 1 HSET, ")
+	require.Contains(t, r.stderr, "all strings of database 3 were stored; left out: 1 HSET\n")
 	require.Equal(t, "mine\tstays\t9223372036854775807\nother\t3\t4000000000\n", succeed(t, "", "list", "-db", "1", "-pv", "-pt"))
+
+	other := filepath.Join(t.TempDir(), "other.aof")
+	require.NoError(t, os.WriteFile(other, []byte("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$1\r\n2\r\n"), 0o600))
+	r = command(t, "", at("import", "-db", "1", "-redis-db", "3", "-from", "redis-aof", other)...)
+	require.Zero(t, r.exit, r.stderr)
+	require.Contains(t, r.stderr, "not asked for: 1 of database 0 (-redis-db 0)")
 
 	flush := filepath.Join(t.TempDir(), "flush.aof")
 	require.NoError(t, os.WriteFile(flush, []byte("*1\r\n$8\r\nFLUSHALL\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"), 0o600))
@@ -159,4 +165,19 @@ func TestImportOfOurJSON(t *testing.T) {
 	}
 	succeed(t, many.String(), "import", "-db", "1", "-from", "jsonl")
 	require.Equal(t, "v\t4000004999\n", succeed(t, "", "get", "-db", "tree", "-pt", "k4999"))
+}
+
+// A table without -from would be read as keys whose records are to be removed.
+func TestOptionsOfOtherFormatsAreRefused(t *testing.T) {
+	clear(t)
+	succeed(t, "", "set", "japan,tokyo", "kept")
+	for _, args := range [][]string{
+		{"-key", "name"}, {"-value", "c"}, {"-separator", ";"}, {"-no-header"}, {"-flags"}, {"-redis-db", "1"},
+		{"-from", "csv", "-flags"}, {"-from", "jsonl", "-separator", "x"}, {"-from", "redis-rdb", "-key", "x"},
+	} {
+		r := command(t, "japan,tokyo\n", at("import", args...)...)
+		require.Equal(t, 1, r.exit, args)
+		require.Contains(t, r.stderr, ": is for -from ", args)
+	}
+	require.Equal(t, "kept\n", succeed(t, "", "get", "japan,tokyo"))
 }

@@ -47,7 +47,8 @@ func (e *editor) read(prompt string) (string, error) {
 			return "", fmt.Errorf("preparing the terminal: %w", err)
 		}
 		defer func() { _ = term.Restore(int(e.keys.Fd()), state) }() // there is nothing else to try
-		if width, height, err := term.GetSize(int(e.keys.Fd())); err == nil {
+		// A serial line, and some containers, have a terminal that does not know its size.
+		if width, height, err := term.GetSize(int(e.keys.Fd())); err == nil && width > 0 && height > 0 {
 			_ = e.terminal.SetSize(width, height) // it never fails
 		}
 	}
