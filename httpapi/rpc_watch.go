@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,8 +37,7 @@ func rpcWatch(c *call) error {
 	}
 	w := &watching{all: c.opts.watching, number: c.db.Index(), persistent: c.db.Info().Persistent,
 		keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
-	prefix, _ := c.in.Get("prefix")
-	w.prefix = bytes.Clone(prefix)
+	w.prefix, _ = c.in.Get("prefix")
 	if text, ok := c.in.Get("heartbeat"); ok {
 		seconds := lenient.Float(text)
 		if !(seconds >= heartbeatLeast.Seconds() && seconds <= heartbeatMost.Seconds()) { // NaN too
@@ -47,7 +45,7 @@ func rpcWatch(c *call) error {
 		}
 		w.heartbeat = time.Duration(seconds * float64(time.Second))
 	}
-	if err := c.beginLong(); err != nil {
+	if err := c.beginWait(); err != nil {
 		return err
 	}
 	if w.all.Add(1) > int64(c.opts.MaxWatches) {

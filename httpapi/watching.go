@@ -12,8 +12,8 @@ type watching struct {
 
 	number     int // of the database
 	persistent bool
-	prefix     []byte
-	keys       bool // values are left out
+	prefix     []byte // a part of the request
+	keys       bool   // values are left out
 	heartbeat  time.Duration
 }
 
