@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -46,14 +45,14 @@ type Options struct {
 
 	Console string // address of the admin listener, for GET /; empty: there is none
 
-	MaxWatches int    // calls of watch at a time; default 1000
+	MaxWatches int    // calls of watch at a time, see watchers; default 1000
 	MaxBehind  uint64 // how many updates a watch that had all of them may lag behind; default a million
 
 	Port   int              // for the Location header
 	CmdDir string           // directory of the commands of synchronize; empty means "."
 	Now    func() time.Time // default time.Now
 
-	watching *atomic.Int64 // calls of watch under way
+	watchers *watchers
 }
 
 func (o *Options) setDefaults() {
@@ -75,7 +74,7 @@ func (o *Options) setDefaults() {
 	if o.MaxBehind == 0 {
 		o.MaxBehind = 1_000_000
 	}
-	o.watching = new(atomic.Int64)
+	o.watchers = &watchers{most: o.MaxWatches, counts: o.Counts, of: map[string]int{}}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -110,7 +109,7 @@ type Config interface {
 	// Rows returns all options, or the one with a name: fields NAME=VALUE with blanks between them,
 	// of which value is the last. found is false where there is no such option.
 	Rows(name string) (names, values []string, found bool)
-	// Set gives an option another value, on behalf of who. lasts says whether the server has the
+	// Set gives an option another value, on behalf of who, a user and an address. lasts says whether the server has the
 	// value after the next start, and if not, how to keep it.
 	Set(name, value, who string) (lasts string, err error)
 }

@@ -35,7 +35,7 @@ func rpcWatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := &watching{all: c.opts.watching, number: c.db.Index(), persistent: c.db.Info().Persistent,
+	w := &watching{number: c.db.Index(), persistent: c.db.Info().Persistent,
 		keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
 	w.prefix, _ = c.in.Get("prefix")
 	if text, ok := c.in.Get("heartbeat"); ok {
@@ -48,13 +48,12 @@ func rpcWatch(c *call) error {
 	if err := c.beginWait(); err != nil {
 		return err
 	}
-	if w.all.Add(1) > int64(c.opts.MaxWatches) {
-		w.all.Add(-1)
-		return errManyWatches
+	if w.leave, err = c.opts.watchers.enter(c.conn.Visitor, c.conn.Client()); err != nil {
+		return err
 	}
 	w.Watch, err = c.opts.Watches.Watch(after, now, c.db.Replicas(), c.watchRoom)
 	if err != nil {
-		w.all.Add(-1)
+		w.leave()
 		if isGone(err) {
 			return &goneError{err}
 		}

@@ -19,6 +19,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/httpapi"
+	"gotycoon/internal/netio"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -225,6 +226,47 @@ func TestWatchesThatAreRefused(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
+// No client takes all places, however many connections it makes; a few are for everybody.
+func TestWatchesAreShared(t *testing.T) {
+	w := newWatched(t, httpapi.Options{MaxWatches: 40})
+	path := filepath.Join(t.TempDir(), "access")
+	names := []string{"anna", "bert", "cyd"}
+	writeAccess(t, path, names, "allow anna read", "allow bert read", "allow cyd read", "allow anyone read")
+	guard, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(guard.Close)
+	w.access = guard
+	open := map[string][]*client{}
+	for _, row := range []struct {
+		user string
+		may  int
+		then string
+	}{
+		{"anna", 20, "user anna has 20 of them, and the last 20 are for others"},
+		{"bert", 16, "user bert has 16 of them, and the last 4 are for others"},
+		{"", 4, "too many clients watch this server now (-max-watches)"},
+		{"cyd", 0, "too many clients watch this server now (-max-watches)"},
+	} {
+		for range row.may {
+			c := w.dial(t)
+			require.Equal(t, "200 OK", c.send(as(row.user, watchOf("keys="))).receive(true).status)
+			open[row.user] = append(open[row.user], c)
+		}
+		r := w.dial(t).do(as(row.user, watchOf("")))
+		require.Equal(t, "503 Service Unavailable", r.status)
+		require.Contains(t, r.body, row.then)
+	}
+	require.EqualValues(t, 40, w.counts.Watches.Load())
+	require.EqualValues(t, 4, w.counts.WatchesRefused.Load())
+	for _, c := range open["anna"] {
+		require.NoError(t, c.conn.Close())
+	}
+	w.set(t, "a", "1") // a pipe notices with the next write that its other end is closed
+	require.Eventually(t, func() bool { return w.counts.Watches.Load() == 20 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "200 OK", w.dial(t).send(as("cyd", watchOf(""))).receive(true).status)
+	w.stop()
+}
+
 // Updates that have been removed from the log are missed, and the client is told.
 func TestWatchBehindTheLog(t *testing.T) {
 	w := newWatched(t, httpapi.Options{})
@@ -270,6 +312,29 @@ func TestWatchSlowReader(t *testing.T) {
 	for ; seen < 20; seen++ {
 		s.require("set", fmt.Sprint(seen))
 	}
+}
+
+// Who takes a large event in drops does not keep it in memory for hours.
+func TestWatchThatDrips(t *testing.T) {
+	w := newWatched(t, httpapi.Options{})
+	w.limits = new(netio.Limits)
+	w.limits.SetBudget(128 << 20)
+	w.limits.SetRequest(50 * time.Millisecond)
+	s := w.watch(t, watchOf(""))
+	s.require("begin", "")
+	w.set(t, "a", strings.Repeat("x", 32<<20))
+	piece := make([]byte, 512)
+	tick := time.NewTicker(20 * time.Millisecond) // 25 KB in a second: 32 MiB would take 20 minutes
+	defer tick.Stop()
+	var err error
+	for began := time.Now(); err == nil; <-tick.C {
+		_, err = s.in.Read(piece)
+		require.Less(t, time.Since(began), 20*time.Second)
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, s.conn.Close())
+	w.conns.Wait()
+	require.Zero(t, w.limits.Held())
 }
 
 // A change that is not confirmed by the followers is not told before it is.

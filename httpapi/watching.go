@@ -1,14 +1,11 @@
 package httpapi
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // watching is a watch that a call has begun.
 type watching struct {
 	Watch
-	all *atomic.Int64 // watches of the server under way: this one counts
+	leave func() // gives the place among the server's watches back
 
 	number     int // of the database
 	persistent bool
@@ -19,5 +16,5 @@ type watching struct {
 
 func (w *watching) end() {
 	w.Close()
-	w.all.Add(-1)
+	w.leave()
 }
