@@ -109,8 +109,8 @@ type Config interface {
 	// Rows returns all options, or the one with a name: fields NAME=VALUE with blanks between them,
 	// of which value is the last. found is false where there is no such option.
 	Rows(name string) (names, values []string, found bool)
-	// Set gives an option another value, on behalf of who, a user and an address. lasts says whether the server has the
-	// value after the next start, and if not, how to keep it.
+	// Set gives an option another value, on behalf of who: a user and an address. lasts says
+	// whether the server has the value after the next start, and if not, how to keep it.
 	Set(name, value, who string) (lasts string, err error)
 }
 
@@ -148,11 +148,12 @@ type Replicas interface {
 
 // Watches begins watches of the update log.
 type Watches interface {
-	// Watch begins a watch of what is newer than a stamp, or of what happens from now on. required
-	// is how many followers must have an update before it is told, below 0 the server's number.
+	// Watch begins a watch of what is newer than a stamp, or of what happens from now on. Nothing
+	// is told that the log has up to since, which matters from the stamp 0 on. required is how many
+	// followers must have an update before it is told, below 0 the server's number.
 	// room is called before memory is taken for a large update, and when it is given back. The
 	// error is ErrGone, a *ulog.GapError or a *ulog.DamageError if the log lacks something newer.
-	Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (Watch, error)
+	Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(bytes int) error) (Watch, error)
 }
 
 // Watch hands out the updates of all databases, in the order of the log.

@@ -35,6 +35,11 @@ func rpcWatch(c *call) error {
 	if err != nil {
 		return err
 	}
+	// The rights are those to the name of the database, and the log has its number.
+	since := c.opts.Catalog.Log().NamedSince(c.db.Index())
+	if !now && after > 0 && after < since {
+		return &goneError{fmt.Errorf("up to ts=%d the number of %s in the update log was another database's", since, c.db.Name())}
+	}
 	w := &watching{number: c.db.Index(), persistent: c.db.Info().Persistent,
 		keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
 	w.prefix, _ = c.in.Get("prefix")
@@ -51,7 +56,7 @@ func rpcWatch(c *call) error {
 	if w.leave, err = c.opts.watchers.enter(c.conn.Visitor, c.conn.Client()); err != nil {
 		return err
 	}
-	w.Watch, err = c.opts.Watches.Watch(after, now, c.db.Replicas(), c.watchRoom)
+	w.Watch, err = c.opts.Watches.Watch(after, now, since, c.db.Replicas(), c.watchRoom)
 	if err != nil {
 		w.leave()
 		if isGone(err) {

@@ -28,8 +28,8 @@ import (
 type feeds struct{ source *replication.Source }
 
 // Watch implements httpapi.Watches.
-func (f *feeds) Watch(after ulog.Stamp, now bool, required int, room func(int) error) (httpapi.Watch, error) {
-	w, err := f.source.Watch(after, now, required, room)
+func (f *feeds) Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(int) error) (httpapi.Watch, error) {
+	w, err := f.source.Watch(after, now, since, required, room)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,16 @@ type watched struct {
 
 func newWatched(t testing.TB, ho httpapi.Options, exprs ...string) *watched {
 	t.Helper()
+	return newWatchedIn(t, t.TempDir(), ho, exprs...)
+}
+
+// newWatchedIn has the update log in a directory.
+func newWatchedIn(t testing.TB, logDir string, ho httpapi.Options, exprs ...string) *watched {
+	t.Helper()
 	done := make(chan struct{})
 	w, f := &watched{stop: sync.OnceFunc(func() { close(done) })}, new(feeds)
 	ho.Watches = f
-	w.server = newServerWith(t, db.Options{LogDir: t.TempDir(), SID: 1, LogLimit: 4 << 10}, ho, exprs...)
+	w.server = newServerWith(t, db.Options{LogDir: logDir, SID: 1, LogLimit: 4 << 10}, ho, exprs...)
 	log := w.catalog.Log()
 	w.quorum = replication.NewQuorum(replication.QuorumOptions{Log: log, Timeout: 20 * time.Second})
 	f.source = replication.NewSource(replication.SourceOptions{Log: log, SID: 1, Done: done, Quorum: w.quorum})
@@ -287,6 +293,44 @@ func TestWatchBehindTheLog(t *testing.T) {
 	s = w.watch(t, watchOf("ts=0"))
 	s.require("begin", "")
 	s.require("set", "3")
+}
+
+// After the order of the databases was changed, nobody is shown what was another database's.
+func TestWatchAfterAChangeOfNumbers(t *testing.T) {
+	logs, files := t.TempDir(), t.TempDir()
+	var ts string
+	for _, names := range [][]string{{"words.kct", "users.kct"}, {"users.kct", "words.kct"}} {
+		t.Run(names[0], func(t *testing.T) {
+			w := newWatchedIn(t, logs, httpapi.Options{}, filepath.Join(files, names[0]), filepath.Join(files, names[1]))
+			if names[0] == "words.kct" {
+				s := w.watch(t, watchOf("DB=words.kct"))
+				ts = s.require("begin", "").TS
+				w.set(t, "old", "1")
+				s.require("set", "old")
+				w.stop()
+				return
+			}
+			r := w.dial(t).do(with(acceptJSON, watchOf("DB=users.kct&ts="+ts)))
+			require.Equal(t, "410 Gone", r.status)
+			require.Regexp(t, `up to ts=\d+ the number of .*users.kct in the update log was another database's`, r.body)
+			all, last := w.watch(t, watchOf("DB=users.kct&ts=0")), w.watch(t, watchOf("DB=users.kct"))
+			all.require("begin", "")
+			last.require("begin", "")
+			w.set(t, "new", "2")
+			all.require("set", "new")
+			ts = last.require("set", "new").TS
+			w.set(t, "newer", "3")
+			w.watch(t, watchOf("DB=users.kct&ts="+ts)).requireAfterBegin("set", "newer")
+			w.stop()
+		})
+	}
+}
+
+// requireAfterBegin checks the first event behind the beginning.
+func (s *stream) requireAfterBegin(name, key string) {
+	s.t.Helper()
+	s.require("begin", "")
+	s.require(name, key)
 }
 
 // A client that does not read is told that it is too slow when it reads again, and nobody waits for
