@@ -90,7 +90,7 @@ func (c *opening) beginShared() error {
 		return err
 	}
 	for _, d := range c.all {
-		d.log, d.shared = c.log.Log, true
+		d.log, d.shared, d.begun = c.log.Log, true, c.log.Last()
 	}
 	return c.nameDatabases()
 }
