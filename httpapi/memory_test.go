@@ -216,6 +216,22 @@ func TestWaitersLeaveMemoryToOthers(t *testing.T) {
 	require.Equal(t, "200 OK", again.receive(false).status, "the places are free again")
 }
 
+// Requests of watches hold a quarter of the budget together, however small each of them is.
+func TestWatchesLeaveMemoryToOthers(t *testing.T) {
+	w := newWatched(t, httpapi.Options{})
+	w.limits = new(netio.Limits)
+	w.limits.SetBudget(1 << 20)
+	request := rpc("watch", "junk", strings.Repeat("x", 60_000))
+	for range 5 { // of 48 KiB that count
+		w.watch(t, request).require("begin", "")
+	}
+	r := w.dial(t).do(request)
+	require.Equal(t, "503 Service Unavailable", r.status)
+	require.Contains(t, r.body, "no memory for a request of this size now")
+	require.EqualValues(t, 5, w.counts.Watches.Load())
+	w.watch(t, rpc("watch")).require("begin", "")
+}
+
 // A procedure's large value is in memory twice only: in the connection's buffer and in the store.
 func TestALargeValueTakesTwiceItsSize(t *testing.T) {
 	const size = 32 << 20

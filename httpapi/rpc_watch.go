@@ -53,8 +53,19 @@ func rpcWatch(c *call) error {
 	if err := c.beginWait(); err != nil {
 		return err
 	}
-	if w.leave, err = c.opts.watchers.enter(c.conn.Visitor, c.conn.Client()); err != nil {
+	resume, err := c.conn.Park()
+	if err != nil {
+		c.out.lack = err
 		return err
+	}
+	leave, err := c.opts.watchers.enter(c.conn.Visitor, c.conn.Client())
+	if err != nil {
+		resume()
+		return err
+	}
+	w.leave = func() {
+		leave()
+		resume()
 	}
 	w.Watch, err = c.opts.Watches.Watch(after, now, since, c.db.Replicas(), c.watchRoom)
 	if err != nil {

@@ -5,7 +5,7 @@ import "time"
 // watching is a watch that a call has begun.
 type watching struct {
 	Watch
-	leave func() // gives the place among the server's watches back
+	leave func() // gives the place among the server's watches back, and the memory of the request
 
 	number     int // of the database
 	persistent bool

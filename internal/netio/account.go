@@ -35,7 +35,7 @@ const (
 type account struct {
 	budget atomic.Int64 // the most that held may be; 0: any number
 	held   atomic.Int64
-	parked atomic.Int64 // of held: by large requests that wait, see Park
+	parked atomic.Int64 // of held: by requests that wait, see Park
 	closed atomic.Bool  // only small requests may hold more
 	denied atomic.Int64 // how often a request was refused
 }
@@ -181,12 +181,12 @@ func (c *Conn) LetGo(n int) {
 func (c *Conn) Large() bool { return c.held-c.kept > smallRequest }
 
 // Park is called before a request waits for what other clients do, which may take for ever. It
-// fails with ErrBusy when the large requests that wait so would hold more than a quarter of the
-// budget: a few clients that wait with large requests in hand would leave no memory for the large
-// requests of all others. The caller calls resume when the wait is over.
+// fails with ErrBusy when the requests that wait so would hold more than a quarter of the budget:
+// clients that wait with requests in hand would leave no memory for the requests of all others. A
+// request of 16 KiB holds nothing. The caller calls resume when the wait is over.
 func (c *Conn) Park() (resume func(), err error) {
 	l, n := c.opts.Limits, c.held-c.kept
-	if l == nil || !c.Large() {
+	if l == nil || n <= 0 {
 		return func() {}, nil
 	}
 	most := l.budget.Load() / reservePart
