@@ -184,6 +184,23 @@ func (v *Visitor) denied(missing Rights, what target) error {
 	return &Denied{Reason: fmt.Sprintf("%s has no right to %s for %s", names, missing, what)}
 }
 
+// Who returns what tells one client from another when something is shared out among them: the name
+// that the visitor has proved, or else the address of the connection.
+func (v *Visitor) Who(c Client) string {
+	if name := v.Name(); name != "" {
+		return "user " + name
+	}
+	return "address " + network(peerOf(textAddr(c.Address)).addr).String()
+}
+
+// Name returns the name that the visitor has proved, "" if none.
+func (v *Visitor) Name() string {
+	if v == nil || v.rules == nil {
+		return ""
+	}
+	return v.names()
+}
+
 // names returns the name that the visitor has proved, "" if none.
 func (v *Visitor) names() string {
 	if v.who != nil {

@@ -373,3 +373,15 @@ func TestAPasswordThatWasNotLookedAtIsNotWrong(t *testing.T) {
 	f.clock.add(longestWait)
 	require.NoError(t, v.Present(basicHeader("anna", "secret")))
 }
+
+// What is shared out among clients is shared by name, or by address where there is none.
+func TestWho(t *testing.T) {
+	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read", "allow anyone read")
+	v := f.from("10.0.0.1:1")
+	require.Equal(t, "address 10.0.0.1/32", v.Who(Client{Address: "10.0.0.1:1"}))
+	require.NoError(t, v.Present(basicHeader("anna", "secret")))
+	require.Equal(t, "user anna", v.Who(Client{Address: "10.0.0.1:1"}))
+	var nobody *Visitor
+	require.Equal(t, "address 2001:db8::/64", nobody.Who(Client{Address: "[2001:db8::7]:1"}), "a network of IPv6 is one client")
+	require.Empty(t, new(Visitor).Name())
+}

@@ -145,9 +145,13 @@ func keepConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// withState sets Request.TLS to the present state of the connection, nil for plain text.
-func withState(h http.Handler) http.Handler {
+// withState sets Request.TLS to the present state of the connection, nil for plain text, and notes
+// that the connection is served.
+func withState(all *connections, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			defer all.serve(c)()
+		}
 		if c, ok := r.Context().Value(connKey{}).(interface{ ConnectionState() tls.ConnectionState }); ok {
 			r.TLS = nil
 			if state := c.ConnectionState(); state.HandshakeComplete {

@@ -75,7 +75,7 @@ type Options struct {
 	Primary func() (ok bool, text string)
 	Replica func(limit time.Duration, limited bool) (ok bool, text string)
 
-	MaxConns int // open connections; more are closed at once. 0: any number
+	MaxConns int // open connections, see connections; 0: any number
 
 	Version, Revision string // of the product, for /version
 }
@@ -128,9 +128,9 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{opts: o, mux: http.NewServeMux(), registry: prometheus.NewPedanticRegistry(), served: make(chan struct{})}
-	s.conns.most, s.conns.log, s.conns.open = o.MaxConns, o.Logger, map[net.Conn]struct{}{}
+	s.conns.most, s.conns.log, s.conns.open = o.MaxConns, o.Logger, map[net.Conn]*connection{}
 	s.http = &http.Server{
-		Handler:           withState(s.mux),
+		Handler:           withState(&s.conns, s.mux),
 		ConnContext:       keepConn,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,

@@ -149,29 +149,53 @@ func TestAPanicIsAnsweredAndLogged(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// Connections beyond the limit are closed at once, and a place is free again when one has ended.
+// Connections that nothing is served on give their places up to new ones, those of the address that
+// has most first. A new one is refused while all others are served.
 func TestConnectionsOfTheListenerAreLimited(t *testing.T) {
 	var log klogtest.Buffer
-	s := start(t, admin.Options{MaxConns: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", s.Addr().String())
+	hold, held := make(chan struct{}), make(chan struct{}, 3)
+	s := start(t, admin.Options{MaxConns: 3, Logger: slog.New(slog.NewTextHandler(&log, nil)), Routes: func(s *admin.Server) {
+		s.Handle("/hold", admin.Open, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			held <- struct{}{}
+			<-hold
+		}))
+	}})
+	dial := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.Dial("tcp", s.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
 		return c
 	}
+	ask := func(c net.Conn, path string) {
+		_, _ = c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
+	}
 	served := func(c net.Conn) bool {
-		if _, err := c.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-			return false
-		}
-		_, err := c.Read(make([]byte, 1))
+		ask(c, "/livez")
+		_, err := c.Read(make([]byte, 1<<10))
 		return err == nil
 	}
-	first, second := dial(), dial()
-	require.True(t, served(first))
-	require.True(t, served(second))
-	require.False(t, served(dial()))
-	require.Contains(t, log.String(), "too many connections to the admin listener: limit=2 refused=1")
-	first.Close()
-	require.Eventually(t, func() bool { return served(dial()) }, 10*time.Second, time.Millisecond)
+	prober := dial("127.0.0.1")
+	require.True(t, served(prober))
+	idle := dial("127.0.0.2")
+	require.True(t, served(idle))
+	drip := dial("127.0.0.2")
+	_, err := drip.Write([]byte("GET /livez HTTP/1.1\r\n"))
+	require.NoError(t, err)
+	for range 5 {
+		require.True(t, served(dial("127.0.0.2")), "a new one takes the place of an older one of its address")
+	}
+	require.Contains(t, log.String(), "too many connections to the admin listener: limit=3 closed=1")
+	require.True(t, served(prober), "another address keeps its connection")
+	require.False(t, served(idle))
+	require.False(t, served(drip))
+
+	for range 3 {
+		ask(dial("127.0.0.2"), "/hold")
+		<-held
+	}
+	require.False(t, served(dial("127.0.0.1")), "requests that are served go on")
+	close(hold)
+	require.Eventually(t, func() bool { return served(dial("127.0.0.1")) }, 10*time.Second, time.Millisecond)
 }

@@ -102,6 +102,7 @@ type core struct {
 	// stamp of the last commit to the log, see owe.go; changed under commitMu
 	last       atomic.Uint64
 	clients    atomic.Uint64 // the same of updates that followers must confirm, see owe.go
+	begun      ulog.Stamp    // end of the shared log when it was opened; 0 without one, see owe.go
 	generation atomic.Uint64 // number of clears; a cursor of an older one is unset
 	sweeper    sweeper
 	batches    sync.Pool

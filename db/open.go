@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"gotycoon/db/dberr"
@@ -89,7 +90,32 @@ func (c *opening) beginShared() error {
 		return err
 	}
 	for _, d := range c.all {
-		d.log, d.shared = c.log.Log, true
+		d.log, d.shared, d.begun = c.log.Log, true, c.log.Last()
+	}
+	return c.nameDatabases()
+}
+
+// nameDatabases notes in the shared log which number each database has. A tool has only some of the
+// databases, under any numbers.
+func (c *opening) nameDatabases() error {
+	if c.opts.Offline != nil {
+		return nil
+	}
+	var names []string
+	for _, d := range c.dbs {
+		names = append(names, d.expr.Name)
+	}
+	changed, err := c.log.NameDatabases(names)
+	if err != nil {
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
+	}
+	for _, r := range changed {
+		text := fmt.Sprintf("the database with the number %d in the update log was %s until now, and is %s from now on", r.Number, r.Before, r.Name)
+		if r.Moved {
+			c.opts.Logger.Warn(text + ": followers, and recovery from the log, go by the number")
+		} else { // a file that has another name now
+			c.opts.Logger.Info(text)
+		}
 	}
 	return nil
 }

@@ -45,6 +45,12 @@ import "gotycoon/ulog"
 //	stamps of the log    70 client   80 master   90 master
 //	a reader of 90       waits for the log up to 90, and for followers up to 70
 //
+// A restart forgets which updates the followers have confirmed. A client that asks for followers
+// itself (REPLICAS) waits until they have all that the log had at the start. Other readers are
+// answered from the database as it is: if they waited, a master that starts while its followers are
+// away would answer no reader at all, not even about what was confirmed years ago. In a cluster the
+// primary serves nobody before the followers have what it began with (cluster/lead.go).
+//
 // # What was rejected
 //
 // Waiting for the end of the log would make each reader wait for an fsync under load. Hiding an
@@ -114,7 +120,7 @@ func (d *core) safe(p *Pending, at ulog.Stamp) bool {
 // everything up to a stamp: the newest update of a client here, or all where the client asks.
 func (d *core) toConfirm(p *Pending, at ulog.Stamp) ulog.Stamp {
 	if p.Asks() {
-		return at
+		return max(at, d.begun)
 	}
 	return min(at, ulog.Stamp(d.clients.Load()))
 }

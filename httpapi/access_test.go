@@ -341,3 +341,24 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 		require.Equal(t, "old", string(value), name)
 	}
 }
+
+// setter is a configuration that remembers who has changed it.
+type setter struct{ who []string }
+
+func (*setter) Rows(string) (names, values []string, found bool) { return nil, nil, false }
+
+func (s *setter) Set(_, _, who string) (lasts string, err error) {
+	s.who = append(s.who, who)
+	return "yes", nil
+}
+
+// The log shall tell who has changed an option: the user, and from where.
+func TestWhoChangesTheConfiguration(t *testing.T) {
+	c := new(setter)
+	s, _ := guardedServerWith(t, []string{"root"}, httpapi.Options{Config: c}, "allow root admin", "allow anyone admin")
+	for _, user := range []string{"root", ""} {
+		r := s.dial(t).do(as(user, rpc("config_set", "name", "tout", "value", "30")))
+		require.Equal(t, "200 OK", r.status, r.body)
+	}
+	require.Equal(t, []string{"root at pipe", "pipe"}, c.who)
+}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -237,6 +238,15 @@ func (c *call) beginLong() error {
 	return nil
 }
 
+// beginWait is beginLong for a call that may wait for a minute or for ever. The request is in
+// memory as long, and such a call needs no large one.
+func (c *call) beginWait() error {
+	if c.conn.Large() {
+		return errLargeWait
+	}
+	return c.beginLong()
+}
+
 // errBroken means that the connection has broken; nobody is there to be answered.
 var errBroken = errors.New("the connection is broken")
 
@@ -246,6 +256,8 @@ var (
 	errNoDatabase        = errors.New("no such database")
 	errNoCursor          = errors.New("no such cursor")
 	errNoLog             = errors.New("no update log allows no replication")
+	errLargeWait         = fmt.Errorf("%w: the request has more than 64 KiB, which would stay in memory while this call waits: "+
+		"send what the call needs and nothing else, on a connection of its own", errInvalidParameters)
 )
 
 // isBadRequest reports whether the call as such was wrong. Such calls are not counted.

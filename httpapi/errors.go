@@ -22,8 +22,7 @@ var (
 	errNoServices     = errors.New("the server has no services' database, " +
 		"which a port for locks, sequences or quotas, or -services, gives it")
 
-	errNoWatch     = errors.New("the server keeps no update log to watch (-ulog, -sid)")
-	errManyWatches = errors.New("too many clients watch this server now: come again later, or watch another server")
+	errNoWatch = errors.New("the server keeps no update log to watch (-ulog, -sid)")
 
 	errNoCluster = errors.New("the server is in no cluster (-cluster)")
 

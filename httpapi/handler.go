@@ -21,11 +21,12 @@
 //	errors.go       failures and their statuses
 //	session.go      a session, and what few of its requests need
 //	watch.go        the stream of a watch, which rpc_watch.go has begun (watching.go)
+//	watchers.go     how many watches there may be
 //	options.go      what the server hands over
 //
-// No file needs another one in a ring. From the bottom up: options, rows and output; call; errors,
-// json and reply; the procedures; their table, and access; session, rest, serve; handler, which
-// hands the table down.
+// No file needs another one in a ring. From the bottom up: watchers, options, rows and output;
+// call; errors, json and reply; the procedures; their table, and access; session, rest, serve;
+// handler, which hands the table down.
 //
 // Names, keys and values are slices of the connection's buffer, decoded in place: a request for a
 // small record costs no allocation. Replies are appended to netio.Conn.Out and leave together,

@@ -81,6 +81,10 @@ func (p *procedure) flag(name []byte) bool {
 	return ok && r.kind.of() == asFlag
 }
 
+// longestNumber is how many bytes a parameter that is a number may have. All digits of the largest
+// double are 309.
+const longestNumber = 1 << 10
+
 // checkNumbers returns an error if a parameter is no number that must be one. In TSV such a text is
 // read as the original reads it, as 0 for example, and a record with the expiration time 0 is gone
 // at once. Whoever sends JSON has no habits to keep.
@@ -95,6 +99,9 @@ func (p *procedure) checkNumbers(in *tsv.Rows) error {
 		text, ok := in.Get(r.name)
 		if !ok {
 			continue
+		}
+		if len(text) > longestNumber { // neither copied nor quoted
+			return fmt.Errorf("%w: %s must be a number, and has %d bytes", errInvalidParameters, r.name, len(text))
 		}
 		if _, err := strconv.ParseFloat(string(text), 64); err != nil {
 			return fmt.Errorf("%w: %s must be a number, and is %q", errInvalidParameters, r.name, text)

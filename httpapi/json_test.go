@@ -149,6 +149,16 @@ func TestJSONTakesMemory(t *testing.T) {
 	require.Zero(t, s.dial(t).ok("void"))
 }
 
+// A parameter that is no number is neither copied nor quoted however long it is.
+func TestJSONLongNumbers(t *testing.T) {
+	c := newServer(t).dial(t)
+	r := c.json("increment", `{"key":"a","num":"`+strings.Repeat("x", 1<<20)+`"}`)
+	require.Equal(t, `{"error":"invalid parameters: num must be a number, and has 1048576 bytes","status":400}`+"\n", r.body)
+	r = c.json("set", `{"key":"a","value":1e308}`)
+	require.Equal(t, "400", r.status[:3])
+	require.Contains(t, r.body, "give it as a string")
+}
+
 // The position of a reply is a string: it does not fit a number of JavaScript.
 func TestJSONPosition(t *testing.T) {
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SID: 1}, httpapi.Options{})

@@ -3,13 +3,18 @@ package httpapi_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/record"
+	"gotycoon/httpapi"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // newSmallServer returns a server whose requests may hold 4 MiB together, and each request 3 MiB.
@@ -149,6 +154,82 @@ func TestCursorsCount(t *testing.T) {
 	require.NoError(t, other.conn.Close())
 	s.conns.Wait()
 	require.Zero(t, limits.Held())
+}
+
+// A call that waits for long keeps its request in memory, so it refuses a large one at once.
+func TestCallsThatWaitRefuseLargeRequests(t *testing.T) {
+	m := httpapi.NewMeters()
+	m.Meter = metrics.New(metrics.Options{Still: true})
+	w := newWatched(t, httpapi.Options{Meters: m, Replicas: noReplicas{}})
+	w.limits = new(netio.Limits)
+	w.limits.SetBudget(16 << 20)
+	for _, name := range []string{"watch", "wait_replicas", "monitor", "hotkeys"} {
+		for what, request := range map[string]string{
+			"body": rpc(name, "timeout", "5", "seconds", "5", "junk", strings.Repeat("x", 300_000)),
+			"rows": rpc(name, slices.Repeat([]string{"a", ""}, 2_000)...),
+			"head": with(strings.Repeat("X: "+strings.Repeat("x", 8000)+"\r\n", 40), rpc(name)),
+		} {
+			r := w.dial(t).do(request)
+			require.Equal(t, "400 Bad Request", r.status, "%s: %s", name, what)
+			require.Contains(t, r.body, "the request has more than 64 KiB, which would stay in memory while this call waits")
+		}
+	}
+	s := w.watch(t, rpc("watch", "prefix", strings.Repeat("x", 10_000)))
+	s.require("begin", "")
+	require.LessOrEqual(t, w.limits.Held(), int64(64<<10))
+}
+
+// noReplicas are no followers.
+type noReplicas struct{}
+
+func (noReplicas) Rows(time.Time) (names, values []string)                    { return nil, nil }
+func (noReplicas) Required() int                                              { return 1 }
+func (noReplicas) Await(ulog.Stamp, int, time.Duration) (have int, err error) { return 0, nil }
+
+// Large requests that wait for a signal hold a quarter of the budget together, so that the large
+// requests of other clients are served.
+func TestWaitersLeaveMemoryToOthers(t *testing.T) {
+	s := newServer(t)
+	s.limits = new(netio.Limits)
+	s.limits.SetBudget(16 << 20)
+	large := rpc("set", "WAIT", "go", "WAITTIME", "20", "key", "a", "value", strings.Repeat("x", 900_000))
+	var waiting []*client
+	for n := 1; n <= 2; n++ {
+		waiting = append(waiting, s.dial(t).send(large))
+		eventually(t, s.signals, "go", n)
+	}
+	r := s.dial(t).do(large)
+	require.Equal(t, "503 Service Unavailable", r.status)
+	require.Contains(t, r.body, "no memory for a request of this size now")
+	waiting = append(waiting, s.dial(t).send(rpc("void", "WAIT", "go", "WAITTIME", "20")))
+	eventually(t, s.signals, "go", 3)
+	require.Equal(t, "201 Created", s.dial(t).do("PUT /b HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n"+strings.Repeat("y", 4_000_000)).status)
+
+	s.signals.Signal("go", true)
+	for _, c := range waiting {
+		require.Equal(t, "200 OK", c.receive(false).status)
+		require.NoError(t, c.conn.Close())
+	}
+	again := s.dial(t).send(large)
+	eventually(t, s.signals, "go", 1)
+	s.signals.Signal("go", true)
+	require.Equal(t, "200 OK", again.receive(false).status, "the places are free again")
+}
+
+// Requests of watches hold a quarter of the budget together, however small each of them is.
+func TestWatchesLeaveMemoryToOthers(t *testing.T) {
+	w := newWatched(t, httpapi.Options{})
+	w.limits = new(netio.Limits)
+	w.limits.SetBudget(1 << 20)
+	request := rpc("watch", "junk", strings.Repeat("x", 60_000))
+	for range 5 { // of 48 KiB that count
+		w.watch(t, request).require("begin", "")
+	}
+	r := w.dial(t).do(request)
+	require.Equal(t, "503 Service Unavailable", r.status)
+	require.Contains(t, r.body, "no memory for a request of this size now")
+	require.EqualValues(t, 5, w.counts.Watches.Load())
+	w.watch(t, rpc("watch")).require("begin", "")
 }
 
 // A procedure's large value is in memory twice only: in the connection's buffer and in the store.

@@ -69,3 +69,28 @@ func TestHotKeys(t *testing.T) {
 	require.Equal(t, "1\tcount=4 over=0 long=0 db=\":\" key=\"x\"\n2\tcount=3 over=0 long=0 db=\":\" key=\"y y\"\nleft\t0\nseen\t8\n", body)
 	require.Zero(t, meter.Watches())
 }
+
+// Whoever loses the right to look at requests is told nothing more, also by a call that waits.
+func TestMonitorRights(t *testing.T) {
+	m := httpapi.NewMeters()
+	m.Meter = metrics.New(metrics.Options{Still: true})
+	names := []string{"root", "anna"}
+	s, path := guardedServerWith(t, names, httpapi.Options{Meters: m}, "allow root admin", "allow anna read,write")
+	s.meter = m.Meter
+	for n, name := range []string{"monitor", "hotkeys"} {
+		c, other := s.dial(t), s.dial(t)
+		began := time.Now()
+		c.send(as("root", rpc(name, "seconds", "15", "command", "set")))
+		require.Eventually(t, func() bool { return m.Meter.Watches() == 1 }, 10*time.Second, time.Millisecond)
+		writeAccess(t, path, names, "allow root read", "allow anna read,write")
+		s.access.Reload()
+		require.Equal(t, "200 OK", other.do(as("anna", rpc("set", "key", "hidden", "value", "v"))).status)
+		r := c.receive(false)
+		require.Equal(t, "403 Forbidden", r.status, n)
+		require.NotContains(t, r.body, "hidden")
+		require.Less(t, time.Since(began), 10*time.Second, "the call does not wait for its end")
+		require.Eventually(t, func() bool { return m.Meter.Watches() == 0 }, 10*time.Second, time.Millisecond, "nothing is collected for it")
+		writeAccess(t, path, names, "allow root admin", "allow anna read,write")
+		s.access.Reload()
+	}
+}

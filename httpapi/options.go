@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -46,14 +45,14 @@ type Options struct {
 
 	Console string // address of the admin listener, for GET /; empty: there is none
 
-	MaxWatches int    // calls of watch at a time; default 1000
+	MaxWatches int    // calls of watch at a time, see watchers; default 1000
 	MaxBehind  uint64 // how many updates a watch that had all of them may lag behind; default a million
 
 	Port   int              // for the Location header
 	CmdDir string           // directory of the commands of synchronize; empty means "."
 	Now    func() time.Time // default time.Now
 
-	watching *atomic.Int64 // calls of watch under way
+	watchers *watchers
 }
 
 func (o *Options) setDefaults() {
@@ -75,7 +74,7 @@ func (o *Options) setDefaults() {
 	if o.MaxBehind == 0 {
 		o.MaxBehind = 1_000_000
 	}
-	o.watching = new(atomic.Int64)
+	o.watchers = &watchers{most: o.MaxWatches, counts: o.Counts, of: map[string]int{}}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -110,8 +109,8 @@ type Config interface {
 	// Rows returns all options, or the one with a name: fields NAME=VALUE with blanks between them,
 	// of which value is the last. found is false where there is no such option.
 	Rows(name string) (names, values []string, found bool)
-	// Set gives an option another value, on behalf of who. lasts says whether the server has the
-	// value after the next start, and if not, how to keep it.
+	// Set gives an option another value, on behalf of who: a user and an address. lasts says
+	// whether the server has the value after the next start, and if not, how to keep it.
 	Set(name, value, who string) (lasts string, err error)
 }
 
@@ -149,11 +148,12 @@ type Replicas interface {
 
 // Watches begins watches of the update log.
 type Watches interface {
-	// Watch begins a watch of what is newer than a stamp, or of what happens from now on. required
-	// is how many followers must have an update before it is told, below 0 the server's number.
+	// Watch begins a watch of what is newer than a stamp, or of what happens from now on. Nothing
+	// is told that the log has up to since, which matters from the stamp 0 on. required is how many
+	// followers must have an update before it is told, below 0 the server's number.
 	// room is called before memory is taken for a large update, and when it is given back. The
 	// error is ErrGone, a *ulog.GapError or a *ulog.DamageError if the log lacks something newer.
-	Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (Watch, error)
+	Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(bytes int) error) (Watch, error)
 }
 
 // Watch hands out the updates of all databases, in the order of the log.

@@ -45,7 +45,7 @@ func (s *Session) askPosition(text []byte) error {
 	stamp, seconds, _ := bytes.Cut(text, []byte(" "))
 	want, err := strconv.ParseUint(string(stamp), 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: %q is no position: X-Kt-Position or POSITION is ?, or STAMP [SECONDS]", errInvalidParameters, text)
+		return fmt.Errorf("%w: %.64q is no position: X-Kt-Position or POSITION is ?, or STAMP [SECONDS]", errInvalidParameters, text)
 	}
 	limit := positionWait
 	if len(seconds) > 0 {
@@ -73,6 +73,12 @@ func (s *Session) awaitPosition(want ulog.Stamp, limit time.Duration) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
+	resume, err := s.conn.Park()
+	if err != nil {
+		s.out.lack = err
+		return err
+	}
+	defer resume()
 	at := s.opts.Follower.AwaitPosition(want, limit)
 	s.conn.Meter.Restart()
 	if at < want {

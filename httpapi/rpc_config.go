@@ -33,7 +33,11 @@ func rpcConfigSet(c *call) error {
 	if err != nil {
 		return err
 	}
-	lasts, err := c.opts.Config.Set(string(name), string(value), c.conn.Client().Address)
+	who := c.conn.Client().Address
+	if user := c.conn.Visitor.Name(); user != "" {
+		who = user + " at " + who
+	}
+	lasts, err := c.opts.Config.Set(string(name), string(value), who)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errInvalidParameters, err)
 	}

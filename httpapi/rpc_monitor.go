@@ -16,7 +16,7 @@ import (
 const (
 	watchTime   = time.Second // that a call lasts if it does not say it
 	watchMost   = time.Minute
-	monitorLook = 100 * time.Millisecond // between two looks whether the client is still there
+	monitorLook = 100 * time.Millisecond // between two looks at the client and its right
 
 	monitorMost  = 1000                  // requests of one answer
 	monitorBatch = 50 * time.Millisecond // from the first request of an answer to the answer
@@ -35,7 +35,7 @@ func rpcMonitor(c *call) error {
 	filter.Failed = c.in.Has("failed")
 	limit := c.in.watchTime(watchTime)
 	most := int(min(max(c.in.intOr("max", monitorMost), 1), monitorMost))
-	if err := c.beginLong(); err != nil {
+	if err := c.beginWait(); err != nil {
 		return err
 	}
 	m, err := c.watchWith(filter)
@@ -64,10 +64,14 @@ func rpcMonitor(c *call) error {
 		case op := <-m.Requests():
 			show(op)
 		case <-look.C:
-			waiting = !c.over()
+			waiting = !c.over() && c.renewRights() == nil
 		case <-end.C:
 			waiting = false
 		}
+	}
+	if err := c.renewRights(); err != nil { // before anything is told
+		c.closeMonitor()
+		return err
 	}
 	m.idle.Reset(monitorIdle)
 	c.conn.Meter.Restart()
@@ -123,7 +127,7 @@ func rpcHotKeys(c *call) error {
 		return err
 	}
 	limit := c.in.watchTime(5 * time.Second)
-	if err := c.beginLong(); err != nil {
+	if err := c.beginWait(); err != nil {
 		return err
 	}
 	if err := c.out.hold(hotCost); err != nil {
@@ -139,12 +143,15 @@ func rpcHotKeys(c *call) error {
 	for waiting := true; waiting; {
 		select {
 		case <-look.C:
-			waiting = !c.over()
+			waiting = !c.over() && c.renewRights() == nil
 		case <-end.C:
 			waiting = false
 		}
 	}
 	c.conn.Meter.Restart()
+	if err := c.renewRights(); err != nil { // before anything is told
+		return err
+	}
 	keys, seen, left := hot.Top(int(min(max(c.in.intOr("max", 10), 1), math.MaxInt32)))
 	for i, k := range keys {
 		long := 0

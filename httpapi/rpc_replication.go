@@ -54,7 +54,7 @@ func rpcWaitReplicas(c *call) error {
 	if text, ok := c.in.Get("timeout"); ok {
 		limit = time.Duration(min(max(lenient.Float(text), 0), replicasMost.Seconds()) * float64(time.Second))
 	}
-	if err := c.beginLong(); err != nil {
+	if err := c.beginWait(); err != nil {
 		return err
 	}
 	if err := log.Wait(at); err != nil {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -36,10 +35,14 @@ func rpcWatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	w := &watching{all: c.opts.watching, number: c.db.Index(), persistent: c.db.Info().Persistent,
+	// The rights are those to the name of the database, and the log has its number.
+	since := c.opts.Catalog.Log().NamedSince(c.db.Index())
+	if !now && after > 0 && after < since {
+		return &goneError{fmt.Errorf("up to ts=%d the number of %s in the update log was another database's", since, c.db.Name())}
+	}
+	w := &watching{number: c.db.Index(), persistent: c.db.Info().Persistent,
 		keys: c.in.Has("keys"), heartbeat: heartbeatUsual}
-	prefix, _ := c.in.Get("prefix")
-	w.prefix = bytes.Clone(prefix)
+	w.prefix, _ = c.in.Get("prefix")
 	if text, ok := c.in.Get("heartbeat"); ok {
 		seconds := lenient.Float(text)
 		if !(seconds >= heartbeatLeast.Seconds() && seconds <= heartbeatMost.Seconds()) { // NaN too
@@ -47,16 +50,26 @@ func rpcWatch(c *call) error {
 		}
 		w.heartbeat = time.Duration(seconds * float64(time.Second))
 	}
-	if err := c.beginLong(); err != nil {
+	if err := c.beginWait(); err != nil {
 		return err
 	}
-	if w.all.Add(1) > int64(c.opts.MaxWatches) {
-		w.all.Add(-1)
-		return errManyWatches
-	}
-	w.Watch, err = c.opts.Watches.Watch(after, now, c.db.Replicas(), c.watchRoom)
+	resume, err := c.conn.Park()
 	if err != nil {
-		w.all.Add(-1)
+		c.out.lack = err
+		return err
+	}
+	leave, err := c.opts.watchers.enter(c.conn.Visitor, c.conn.Client())
+	if err != nil {
+		resume()
+		return err
+	}
+	w.leave = func() {
+		leave()
+		resume()
+	}
+	w.Watch, err = c.opts.Watches.Watch(after, now, since, c.db.Replicas(), c.watchRoom)
+	if err != nil {
+		w.leave()
 		if isGone(err) {
 			return &goneError{err}
 		}

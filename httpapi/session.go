@@ -32,6 +32,12 @@ func (s *Session) waitForSignal(name []byte) error {
 	if s.conn.Flush() != nil {
 		return errBroken
 	}
+	resume, err := s.conn.Park()
+	if err != nil {
+		s.out.lack = err
+		return err
+	}
+	defer resume()
 	arrived := s.opts.Signals.Wait(string(name), s.in.waitTime())
 	s.conn.Meter.Restart()
 	if !arrived {

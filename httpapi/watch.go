@@ -46,6 +46,7 @@ type eventStream struct {
 	*Session
 	w      jsonrows.Writer
 	sse    bool       // server-sent events
+	large  large      // the event that is being sent
 	at     ulog.Stamp // everything up to here is sent or in w
 	gone   ulog.Stamp // everything up to here is sent
 	sent   time.Time  // when something was last sent
@@ -53,11 +54,21 @@ type eventStream struct {
 	looked time.Time  // at the rights
 }
 
+// large is what is known of an event that is sent in parts.
+type large struct {
+	began time.Time
+	sent  int // bytes so far
+	held  int // bytes that are in memory until all is sent
+}
+
 // serveWatch answers the call of watch with events, until the watch ends.
 func (s *Session) serveWatch() (status int) {
 	t := &eventStream{Session: s, sse: names(s.req.Accept(), typeEvents), at: s.watch.At(), sent: time.Now()}
 	t.w.Full = func(piece []byte) ([]byte, error) {
 		t.pieces++
+		if t.large.sent += len(piece); t.conn.Drips(t.large.began, t.large.sent, t.large.held) {
+			return piece[:0], errBroken
+		}
 		return t.send(piece)
 	}
 	kind := typeLines
@@ -158,6 +169,7 @@ func (t *eventStream) change(e ulog.Entry) error {
 		}
 	}
 	before := t.pieces
+	t.large = large{began: time.Now(), held: len(u.Key) + len(u.Value)}
 	t.at = t.watch.At()
 	switch u.Op {
 	case ulog.OpSet:

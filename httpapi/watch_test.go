@@ -19,6 +19,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/httpapi"
+	"gotycoon/internal/netio"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -27,8 +28,8 @@ import (
 type feeds struct{ source *replication.Source }
 
 // Watch implements httpapi.Watches.
-func (f *feeds) Watch(after ulog.Stamp, now bool, required int, room func(int) error) (httpapi.Watch, error) {
-	w, err := f.source.Watch(after, now, required, room)
+func (f *feeds) Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(int) error) (httpapi.Watch, error) {
+	w, err := f.source.Watch(after, now, since, required, room)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +45,16 @@ type watched struct {
 
 func newWatched(t testing.TB, ho httpapi.Options, exprs ...string) *watched {
 	t.Helper()
+	return newWatchedIn(t, t.TempDir(), ho, exprs...)
+}
+
+// newWatchedIn has the update log in a directory.
+func newWatchedIn(t testing.TB, logDir string, ho httpapi.Options, exprs ...string) *watched {
+	t.Helper()
 	done := make(chan struct{})
 	w, f := &watched{stop: sync.OnceFunc(func() { close(done) })}, new(feeds)
 	ho.Watches = f
-	w.server = newServerWith(t, db.Options{LogDir: t.TempDir(), SID: 1, LogLimit: 4 << 10}, ho, exprs...)
+	w.server = newServerWith(t, db.Options{LogDir: logDir, SID: 1, LogLimit: 4 << 10}, ho, exprs...)
 	log := w.catalog.Log()
 	w.quorum = replication.NewQuorum(replication.QuorumOptions{Log: log, Timeout: 20 * time.Second})
 	f.source = replication.NewSource(replication.SourceOptions{Log: log, SID: 1, Done: done, Quorum: w.quorum})
@@ -225,6 +232,47 @@ func TestWatchesThatAreRefused(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
+// No client takes all places, however many connections it makes; a few are for everybody.
+func TestWatchesAreShared(t *testing.T) {
+	w := newWatched(t, httpapi.Options{MaxWatches: 40})
+	path := filepath.Join(t.TempDir(), "access")
+	names := []string{"anna", "bert", "cyd"}
+	writeAccess(t, path, names, "allow anna read", "allow bert read", "allow cyd read", "allow anyone read")
+	guard, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(guard.Close)
+	w.access = guard
+	open := map[string][]*client{}
+	for _, row := range []struct {
+		user string
+		may  int
+		then string
+	}{
+		{"anna", 20, "user anna has 20 of them, and the last 20 are for others"},
+		{"bert", 16, "user bert has 16 of them, and the last 4 are for others"},
+		{"", 4, "too many clients watch this server now (-max-watches)"},
+		{"cyd", 0, "too many clients watch this server now (-max-watches)"},
+	} {
+		for range row.may {
+			c := w.dial(t)
+			require.Equal(t, "200 OK", c.send(as(row.user, watchOf("keys="))).receive(true).status)
+			open[row.user] = append(open[row.user], c)
+		}
+		r := w.dial(t).do(as(row.user, watchOf("")))
+		require.Equal(t, "503 Service Unavailable", r.status)
+		require.Contains(t, r.body, row.then)
+	}
+	require.EqualValues(t, 40, w.counts.Watches.Load())
+	require.EqualValues(t, 4, w.counts.WatchesRefused.Load())
+	for _, c := range open["anna"] {
+		require.NoError(t, c.conn.Close())
+	}
+	w.set(t, "a", "1") // a pipe notices with the next write that its other end is closed
+	require.Eventually(t, func() bool { return w.counts.Watches.Load() == 20 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "200 OK", w.dial(t).send(as("cyd", watchOf(""))).receive(true).status)
+	w.stop()
+}
+
 // Updates that have been removed from the log are missed, and the client is told.
 func TestWatchBehindTheLog(t *testing.T) {
 	w := newWatched(t, httpapi.Options{})
@@ -245,6 +293,44 @@ func TestWatchBehindTheLog(t *testing.T) {
 	s = w.watch(t, watchOf("ts=0"))
 	s.require("begin", "")
 	s.require("set", "3")
+}
+
+// After the order of the databases was changed, nobody is shown what was another database's.
+func TestWatchAfterAChangeOfNumbers(t *testing.T) {
+	logs, files := t.TempDir(), t.TempDir()
+	var ts string
+	for _, names := range [][]string{{"words.kct", "users.kct"}, {"users.kct", "words.kct"}} {
+		t.Run(names[0], func(t *testing.T) {
+			w := newWatchedIn(t, logs, httpapi.Options{}, filepath.Join(files, names[0]), filepath.Join(files, names[1]))
+			if names[0] == "words.kct" {
+				s := w.watch(t, watchOf("DB=words.kct"))
+				ts = s.require("begin", "").TS
+				w.set(t, "old", "1")
+				s.require("set", "old")
+				w.stop()
+				return
+			}
+			r := w.dial(t).do(with(acceptJSON, watchOf("DB=users.kct&ts="+ts)))
+			require.Equal(t, "410 Gone", r.status)
+			require.Regexp(t, `up to ts=\d+ the number of .*users.kct in the update log was another database's`, r.body)
+			all, last := w.watch(t, watchOf("DB=users.kct&ts=0")), w.watch(t, watchOf("DB=users.kct"))
+			all.require("begin", "")
+			last.require("begin", "")
+			w.set(t, "new", "2")
+			all.require("set", "new")
+			ts = last.require("set", "new").TS
+			w.set(t, "newer", "3")
+			w.watch(t, watchOf("DB=users.kct&ts="+ts)).requireAfterBegin("set", "newer")
+			w.stop()
+		})
+	}
+}
+
+// requireAfterBegin checks the first event behind the beginning.
+func (s *stream) requireAfterBegin(name, key string) {
+	s.t.Helper()
+	s.require("begin", "")
+	s.require(name, key)
 }
 
 // A client that does not read is told that it is too slow when it reads again, and nobody waits for
@@ -270,6 +356,29 @@ func TestWatchSlowReader(t *testing.T) {
 	for ; seen < 20; seen++ {
 		s.require("set", fmt.Sprint(seen))
 	}
+}
+
+// Who takes a large event in drops does not keep it in memory for hours.
+func TestWatchThatDrips(t *testing.T) {
+	w := newWatched(t, httpapi.Options{})
+	w.limits = new(netio.Limits)
+	w.limits.SetBudget(128 << 20)
+	w.limits.SetRequest(50 * time.Millisecond)
+	s := w.watch(t, watchOf(""))
+	s.require("begin", "")
+	w.set(t, "a", strings.Repeat("x", 32<<20))
+	piece := make([]byte, 512)
+	tick := time.NewTicker(20 * time.Millisecond) // 25 KB in a second: 32 MiB would take 20 minutes
+	defer tick.Stop()
+	var err error
+	for began := time.Now(); err == nil; <-tick.C {
+		_, err = s.in.Read(piece)
+		require.Less(t, time.Since(began), 20*time.Second)
+	}
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, s.conn.Close())
+	w.conns.Wait()
+	require.Zero(t, w.limits.Held())
 }
 
 // A change that is not confirmed by the followers is not told before it is.

@@ -1,23 +1,20 @@
 package httpapi
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // watching is a watch that a call has begun.
 type watching struct {
 	Watch
-	all *atomic.Int64 // watches of the server under way: this one counts
+	leave func() // gives the place among the server's watches back, and the memory of the request
 
 	number     int // of the database
 	persistent bool
-	prefix     []byte
-	keys       bool // values are left out
+	prefix     []byte // a part of the request
+	keys       bool   // values are left out
 	heartbeat  time.Duration
 }
 
 func (w *watching) end() {
 	w.Close()
-	w.all.Add(-1)
+	w.leave()
 }

@@ -43,7 +43,10 @@ type Watch struct {
 // is asked before a large update is read, see ulog.Reader.OnRoom. The error is a *ulog.GapError or
 // *ulog.DamageError if the log has no longer all that is newer. From the stamp 0 on the watch
 // begins with what the log has.
-func (s *Source) Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (*Watch, error) {
+//
+// since is a stamp of this server's log: nothing up to there is told. It is for a watch of all that
+// the log has; one from a later stamp on has nothing from before since if after is not below it.
+func (s *Source) Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(bytes int) error) (*Watch, error) {
 	log := s.opts.Log
 	o := &outside{source: s, begun: log.Last(), required: required}
 	if s.opts.Made != nil {
@@ -57,7 +60,7 @@ func (s *Source) Watch(after ulog.Stamp, now bool, required int, room func(bytes
 		o.required = required
 	}
 	w := &Watch{source: s, heeds: o, at: after}
-	from := o.reads(after)
+	from := max(o.reads(after), since)
 	if now {
 		if !s.leads() { // what comes after this look is told
 			w.at, _ = s.opts.Position()

@@ -23,7 +23,7 @@ func TestAWatchIsToldTheStampsOfPrimaries(t *testing.T) {
 		require.NoError(t, log.Wait(at))
 	}
 	append1("before", ulog.Origin{Log: 7, Stamp: 305})
-	w, err := s.Watch(0, true, ofServer, nil)
+	w, err := s.Watch(0, true, 0, ofServer, nil)
 	require.NoError(t, err)
 	defer w.Close()
 	require.Equal(t, ulog.Stamp(305), w.At())
@@ -33,9 +33,9 @@ func TestAWatchIsToldTheStampsOfPrimaries(t *testing.T) {
 	require.Equal(t, []ulog.Stamp{310}, told)
 	require.Equal(t, ulog.Stamp(310), w.At(), "a member that follows promises nothing beyond")
 
-	_, err = s.Watch(299, false, ofServer, nil)
+	_, err = s.Watch(299, false, 0, ofServer, nil)
 	require.ErrorIs(t, err, ErrCopied)
 	s.opts.Follows = func() uint64 { return 0 }
-	_, err = s.Watch(0, true, ofServer, nil)
+	_, err = s.Watch(0, true, 0, ofServer, nil)
 	require.ErrorIs(t, err, errUndecided)
 }

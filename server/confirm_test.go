@@ -166,6 +166,36 @@ func TestADatabaseAndARequestHaveTheirOwnNumber(t *testing.T) {
 	require.Equal(t, 200, status, body)
 }
 
+// After a restart nobody knows which updates were confirmed. A reader who asks for followers waits
+// for all that the log had then; others are answered as the database is.
+func TestAReadAfterARestartIsConfirmedWhereItAsks(t *testing.T) {
+	dir := t.TempDir()
+	run := func(required int) *running {
+		return startConfirmed(t, required, func(c *server.Config) {
+			c.UpdateLog, c.Databases, c.Sync.Timeout = filepath.Join(dir, "ulog"), []string{filepath.Join(dir, "a.kct")}, 50*time.Millisecond
+		})
+	}
+	master := run(0)
+	require.Equal(t, 200, master.status("/rpc/set?key=a&value=1"))
+	require.Zero(t, master.stop())
+
+	master = run(1)
+	c := master.dial()
+	require.Equal(t, "1", c.rows("/rpc/get?key=a")["value"])
+	status, body := c.get("/rpc/get?key=a&REPLICAS=1")
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "not confirmed by 1 follower")
+	status, _ = c.get("/rpc/get?key=b&REPLICAS=1")
+	require.Equal(t, 503, status, "a removal may be what is not confirmed")
+	follower := t.TempDir()
+	start(t, func(c *server.Config) {
+		c.ServerID, c.RTSPath, c.Databases = 2, filepath.Join(follower, "rts"), []string{filepath.Join(follower, "a.kct")}
+		c.MasterHost, c.MasterPort = "127.0.0.1", master.port()
+	})
+	require.NotEmpty(t, c.rows("/rpc/wait_replicas?timeout=30"))
+	require.Equal(t, "1", c.rows("/rpc/get?key=a&REPLICAS=1")["value"])
+}
+
 func TestServersThatFollowEachOtherConfirmEachOther(t *testing.T) {
 	dir := t.TempDir()
 	var servers [2]*running

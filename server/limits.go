@@ -11,6 +11,7 @@ import (
 // refused. 0 is no limit where nothing else is said.
 type LimitsConfig struct {
 	Conns    int   // connections of each port (-max-connections); 0: see conns
+	Watches  int   // clients that watch at a time (-max-watches)
 	Request  int64 // bytes of a request (-max-request); 0: what each protocol allows
 	InFlight int64 // bytes that requests may hold, all together (-max-inflight); 0: see inFlight
 
@@ -25,6 +26,7 @@ type LimitsConfig struct {
 }
 
 const (
+	defaultWatches     = 1000
 	defaultRequestTime = 60 * time.Second
 	defaultAnswerTime  = 5 * time.Minute
 	defaultMinFree     = 64 << 20
@@ -40,13 +42,16 @@ const (
 )
 
 func defaultLimits() LimitsConfig {
-	return LimitsConfig{RequestTime: defaultRequestTime, AnswerTime: defaultAnswerTime, MinFree: defaultMinFree}
+	return LimitsConfig{Watches: defaultWatches, RequestTime: defaultRequestTime, AnswerTime: defaultAnswerTime, MinFree: defaultMinFree}
 }
 
 // check finds values that no server can have.
 func (c *LimitsConfig) check() error {
 	if c.Conns < 0 || c.Request < 0 || c.InFlight < 0 || c.RequestTime < 0 || c.AnswerTime < 0 || c.Idle < 0 || c.Memory < 0 || c.MaxSize < 0 || c.MinFree < 0 {
 		return errors.New("a limit cannot be negative")
+	}
+	if c.Watches < 1 {
+		return errors.New("-max-watches must be above 0")
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type dataPortOptions struct {
 	PlainPort int    // without TLS; 0: none
 	Timeout   time.Duration
 	MaxConns  int
+	Watches   int // at a time
 	CmdDir    string
 	Console   string // address of the admin listener; empty: there is none
 	SID       uint16
@@ -118,17 +119,17 @@ func (p *dataPort) door() *door {
 			Forward:  p.Forward,
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
-			Watches:  forWatchers(source),
-			Cluster:  p.Cluster.clients(),
-			Config:   p.Settings.clients(),
-			NoData:   p.Cluster.noData(),
-			Meters:   p.Meters.http,
-			Pages:    p.Pages,
-			Logger:   p.Log.Logger,
-			Port:     p.Port,
-			CmdDir:   p.CmdDir,
-			Console:  p.Console,
-			Report:   p.Report,
+			Watches:  forWatchers(source), MaxWatches: p.Watches,
+			Cluster: p.Cluster.clients(),
+			Config:  p.Settings.clients(),
+			NoData:  p.Cluster.noData(),
+			Meters:  p.Meters.http,
+			Pages:   p.Pages,
+			Logger:  p.Log.Logger,
+			Port:    p.Port,
+			CmdDir:  p.CmdDir,
+			Console: p.Console,
+			Report:  p.Report,
 		}),
 		bin: binproto.NewHandler(binproto.Options{
 			Catalog:  p.Catalog.View,

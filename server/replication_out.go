@@ -51,8 +51,8 @@ func forWatchers(s *replication.Source) httpapi.Watches {
 type watches struct{ source *replication.Source }
 
 // Watch implements httpapi.Watches.
-func (w watches) Watch(after ulog.Stamp, now bool, required int, room func(bytes int) error) (httpapi.Watch, error) {
-	began, err := w.source.Watch(after, now, required, room)
+func (w watches) Watch(after ulog.Stamp, now bool, since ulog.Stamp, required int, room func(bytes int) error) (httpapi.Watch, error) {
+	began, err := w.source.Watch(after, now, since, required, room)
 	if err != nil {
 		return nil, watchError(err)
 	}

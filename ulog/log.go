@@ -30,6 +30,7 @@ type Log struct {
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
 	failed chan struct{} // closed when err is set: nothing is acknowledged from then on
+	named  names         // see NameDatabases; not changed any more once there are updates
 	flush  flusher
 	writer writer
 	aheads aheads

@@ -66,10 +66,13 @@ func recordMetrics() []Definition {
 			labels("operation")},
 		{"gotycoon_record_misses_total", Counter, "Of these operations: those for which the record was not there, or should not have been.",
 			labels("operation")},
+		{"gotycoon_watches", Gauge, "Clients that are told of changes as they happen (/rpc/watch).", nil},
+		{"gotycoon_watches_refused_total", Counter, "Watches refused because there were too many (-max-watches).", nil},
 	}
 }
 
-// Records returns the metrics of the operations on records, which the report counts too.
+// Records returns the metrics of the operations on records, which the report counts too, and of
+// watches.
 func Records(n *opcount.Counts) prometheus.Collector {
 	return newCollector(recordMetrics(), func(s *sink) {
 		s.count("gotycoon_record_operations_total", n.Set.Load(), "set")
@@ -80,5 +83,7 @@ func Records(n *opcount.Counts) prometheus.Collector {
 		s.count("gotycoon_record_misses_total", n.SetMisses.Load(), "set")
 		s.count("gotycoon_record_misses_total", n.GetMisses.Load(), "get")
 		s.count("gotycoon_record_misses_total", n.RemoveMisses.Load(), "remove")
+		s.count("gotycoon_watches", n.Watches.Load())
+		s.count("gotycoon_watches_refused_total", n.WatchesRefused.Load())
 	})
 }

@@ -18,7 +18,7 @@ import (
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
 		"-mhost h -mport 2001 -rts r -riv 0.3 -sync-replicas 2 -sync-timeout 1.5 -sync-degrade -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
-		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 " +
+		"-max-connections 5 -max-watches 12 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 " +
 		"-ulog-keep-age 1.5d -ulog-keep-size 50g -ulog-keep-count 9 -ulog-slave-time 36h -ulog-slave-size 1g a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
@@ -31,7 +31,7 @@ func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20, CompactRatio: 2.5,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},
-		Limits: server.LimitsConfig{Conns: 5, Request: 1 << 20, InFlight: 2 << 20, RequestTime: 3 * time.Second, AnswerTime: 8 * time.Second, Idle: 4 * time.Second,
+		Limits: server.LimitsConfig{Conns: 5, Watches: 12, Request: 1 << 20, InFlight: 2 << 20, RequestTime: 3 * time.Second, AnswerTime: 8 * time.Second, Idle: 4 * time.Second,
 			Memory: 5 << 20, MaxSize: 6 << 20, MinFree: 7 << 20},
 		Daemon: true, PIDPath: "p", CmdDir: "c", Databases: []string{"a.kct", "-b"},
 	}, o.Config)

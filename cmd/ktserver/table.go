@@ -313,6 +313,9 @@ func (o *options) rows() []*option {
 		{name: "max-connections", value: integer(&o.Limits.Conns), section: "limits",
 			absent: "by memory and open files",
 			help:   "connections of each port at most, 0: what memory and open files allow"},
+		{name: "max-watches", value: integer(&o.Limits.Watches), standard: "1000", section: "limits",
+			help: "clients at most that are told of changes as they happen; one client may have as many " +
+				"as are left for others"},
 		{name: "max-request", value: cli.Size(&o.Limits.Request), section: "limits",
 			reload: true, absent: "by protocol",
 			help: "refuse requests larger than this `size`, 0: what each protocol allows"},

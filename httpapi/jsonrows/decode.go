@@ -12,8 +12,16 @@ import (
 // TypeJSON is the media type of the bodies.
 const TypeJSON = "application/json"
 
-// maxMembers is how many members the object may have. Each is compared with those before it.
-const maxMembers = 256
+const (
+	// maxMembers is how many members the object may have, and maxName how many bytes the name of a
+	// member: each is compared with those before it, and errors name it.
+	maxMembers = 256
+	maxName    = 4 << 10
+
+	// maxNumber is how many bytes a number with an exponent may have, as it is written and written
+	// out: 1e308 would be 309. It is room for all digits of a double near 1, and for 1e30.
+	maxNumber = 32
+)
 
 // Error says where a body is wrong, and why.
 type Error struct {
@@ -55,6 +63,9 @@ type decoder struct {
 
 // member reads a member of the body.
 func (d *decoder) member(name []byte) error {
+	if len(name) > maxName {
+		return d.fail(fmt.Sprintf("the name of a member has more than %d bytes", maxName))
+	}
 	d.within = name
 	for _, other := range d.seen {
 		if bytes.Equal(name, other) {
@@ -217,24 +228,38 @@ func (d *decoder) base64() (data []byte, err error) {
 	return data, err
 }
 
-// number reads a number and returns its text, an exponent written out.
+// number reads a number and returns its text, an exponent written out. The text that is written out
+// is not in the body, so it takes memory, for which the table asks.
 func (d *decoder) number() ([]byte, error) {
 	from := d.at
 	for d.at < len(d.body) && bytes.IndexByte([]byte("+-.0123456789eE"), d.body[d.at]) >= 0 {
 		d.at++
 	}
 	text := d.body[from:d.at:d.at]
-	if !IsNumber(text) {
+	wrong := func(reason string) ([]byte, error) {
 		d.at = from
-		return nil, d.fail("no number")
+		return nil, d.fail(reason)
+	}
+	if !IsNumber(text) {
+		return wrong("no number")
 	}
 	if !bytes.ContainsAny(text, "eE") {
 		return text, nil
 	}
+	const long = "the number has more than 32 digits when its exponent is written out: give it as a string"
+	if len(text) > maxNumber {
+		return wrong(long)
+	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		d.at = from
-		return nil, d.fail("the number is too large")
+		return wrong("the number is too large")
 	}
-	return strconv.AppendFloat(nil, f, 'f', -1, 64), nil
+	if !d.dst.Room(maxNumber) {
+		return nil, d.dst.Err()
+	}
+	text = strconv.AppendFloat(make([]byte, 0, maxNumber), f, 'f', -1, 64)
+	if len(text) > maxNumber {
+		return wrong(long)
+	}
+	return text, nil
 }

@@ -3,6 +3,8 @@ package jsonrows_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -37,6 +39,8 @@ func TestDecode(t *testing.T) {
 		{"numbers are as they are written", `{"a":1,"b":-0.50,"c":9223372036854775807,"d":1.0}`,
 			[][2]string{{"a", "1"}, {"b", "-0.50"}, {"c", "9223372036854775807"}, {"d", "1.0"}}},
 		{"exponents are written out", `{"a":1e3,"b":-25E-1}`, [][2]string{{"a", "1000"}, {"b", "-2.5"}}},
+		{"the longest exponents", `{"a":1e31,"b":-1.5e-28}`,
+			[][2]string{{"a", "1" + strings.Repeat("0", 31)}, {"b", "-0." + strings.Repeat("0", 27) + "15"}}},
 		{"words", `{"a":true,"b":false,"c":null}`, [][2]string{{"a", "true"}, {"b", "false"}}},
 		{"a flag is there or not", `{"atomic":true}`, [][2]string{{"atomic", "true"}}},
 		{"a flag that is not there", `{"atomic":false}`, nil},
@@ -82,6 +86,9 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		`{"a":1.}`:                        "no number",
 		`{"a":-}`:                         "no number",
 		`{"a":1e999}`:                     "too large",
+		`{"a":1e32}`:                      "more than 32 digits when its exponent is written out: give it as a string",
+		`{"a":1e308}`:                     "column 6, in \"a\": the number has more than 32 digits",
+		`{"records":{"a":-1e-300}}`:       "give it as a string",
 		`{"a":truex}`:                     "expected }",
 		`{"a":{"b":1}}`:                   `the only object that is a value is {"base64"`,
 		`{"a":{}}`:                        `the only object that is a value is {"base64"`,
@@ -139,4 +146,48 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Memory of a table, which is refused beyond a bound.
+type purse struct{ held, most int }
+
+var errEmpty = errors.New("the purse is empty")
+
+func (p *purse) Hold(n int) error {
+	if p.held+n > p.most {
+		return errEmpty
+	}
+	p.held += n
+	return nil
+}
+
+func (p *purse) LetGo(n int) { p.held -= n }
+
+// What takes memory beside the body is asked for, and nothing that a body says makes the decoder
+// take much more than the body has.
+func TestDecodeTakesLittle(t *testing.T) {
+	p := &purse{most: 4 << 20}
+	body := `{"records":{"":0` + strings.Repeat(`,"":1e9`, 20_000) + `}}`
+	rows := &tsv.Rows{Memory: p}
+	require.NoError(t, jsonrows.Decode(rows, []byte(body), func([]byte) bool { return false }))
+	require.Greater(t, p.held, 20_000*(32+48))
+	p.most = p.held - 1
+	p.held = 0
+	rows = &tsv.Rows{Memory: p}
+	_ = jsonrows.Decode(rows, []byte(body), func([]byte) bool { return false })
+	require.ErrorIs(t, rows.Err(), errEmpty)
+
+	for _, body := range []string{
+		`{"a":` + strings.Repeat("1", 1<<20) + `e1}`,
+		`{"` + strings.Repeat("\u0080", 1<<20) + `":x}`,
+		`{"records":{"a":0` + strings.Repeat(`,"a":1e308`, 1<<17) + `}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := decode(body)
+		runtime.ReadMemStats(&after)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 1000)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(body)+64<<10), "%.20s: the copy, and a little", body)
+	}
 }

@@ -7,7 +7,8 @@
 // The body is one object. A member is a row: its name is the name of the row, its value one of
 //
 //	"green"               the bytes of the text in UTF-8
-//	12, -1.5, 1e3         the number as it is written; an exponent is written out: 1000
+//	12, -1.5, 1e3         the number as it is written; an exponent is written out: 1000. A number
+//	                      that has more than 32 bytes then is refused: give it as a string
 //	true, false           the words; of a parameter that counts "if present", false is absence
 //	null                  no row
 //	{"base64": "AP8="}    bytes that are no text
@@ -36,6 +37,7 @@
 // # Bounds
 //
 // The form has four levels, so the decoder has no recursion, and a deeper body is refused where it
-// goes deeper. Nothing is copied: strings are decoded where they stand in the body, since no escape
-// is shorter than what it stands for. The table asks for its memory as it does for rows of TSV.
+// goes deeper. Strings are decoded where they stand in the body, since no escape is shorter than
+// what it stands for. Only exponents are copied, to 32 bytes at most. The table asks for the memory
+// of its rows and of these copies as it does for rows of TSV.
 package jsonrows

@@ -35,6 +35,7 @@ const (
 type account struct {
 	budget atomic.Int64 // the most that held may be; 0: any number
 	held   atomic.Int64
+	parked atomic.Int64 // of held: by requests that wait, see Park
 	closed atomic.Bool  // only small requests may hold more
 	denied atomic.Int64 // how often a request was refused
 }
@@ -172,6 +173,31 @@ func (c *Conn) KeepInTurn(n int) error {
 func (c *Conn) LetGo(n int) {
 	if c.opts.Limits != nil {
 		c.letGo(c.held - int64(n))
+	}
+}
+
+// Large reports whether the request being served holds more than a small one. A call that waits for
+// long and has no use for a large request refuses it.
+func (c *Conn) Large() bool { return c.held-c.kept > smallRequest }
+
+// Park is called before a request waits for what other clients do, which may take for ever. It
+// fails with ErrBusy when the requests that wait so would hold more than a quarter of the budget:
+// clients that wait with requests in hand would leave no memory for the requests of all others. A
+// request of 16 KiB holds nothing. The caller calls resume when the wait is over.
+func (c *Conn) Park() (resume func(), err error) {
+	l, n := c.opts.Limits, c.held-c.kept
+	if l == nil || n <= 0 {
+		return func() {}, nil
+	}
+	most := l.budget.Load() / reservePart
+	for {
+		parked := l.parked.Load()
+		if most > 0 && parked+n > most {
+			return nil, l.refuse(ErrBusy)
+		}
+		if l.parked.CompareAndSwap(parked, parked+n) {
+			return func() { l.parked.Add(-n) }, nil
+		}
 	}
 }
 

@@ -147,6 +147,17 @@ func (c *Conn) writeAll(p []byte) error {
 	}
 }
 
+// Drips reports whether a client takes a reply in drops that is sent in parts, each with Flush, and
+// holds held bytes of memory all the time: it has taken sent bytes since began. A limit for each
+// part alone would let such a reply take hours.
+func (c *Conn) Drips(began time.Time, sent, held int) bool {
+	if c.opts.Limits == nil {
+		return false
+	}
+	whole := time.Duration(c.opts.Limits.request.Load())
+	return whole > 0 && time.Since(began) > whole+moveTime(int64(sent), int64(held))
+}
+
 // sendEnd returns when the client must have taken the next bytes of a reply. The client has taken
 // sent bytes since began; the reply holds held bytes of memory.
 func (c *Conn) sendEnd(began time.Time, sent, held int) time.Time {

@@ -15,6 +15,9 @@ type Counts struct {
 	Get, GetMisses       atomic.Int64
 	Script               atomic.Int64
 	Misc                 atomic.Int64
+
+	Watches        atomic.Int64 // under way
+	WatchesRefused atomic.Int64 // because there were too many
 }
 
 // Copies counts the copies of databases that clients have fetched, most of them backups. A nil

@@ -94,6 +94,15 @@ func (r *Rows) grow() bool {
 	return true
 }
 
+// Room takes memory for bytes of a row that are not in the caller's buffers, and reports whether
+// there is some: see Err.
+func (r *Rows) Room(bytes int) bool {
+	if r.Memory != nil && r.err == nil {
+		r.err = r.Memory.Hold(bytes)
+	}
+	return r.err == nil
+}
+
 // Err returns why rows were not added: the error of Memory.
 func (r *Rows) Err() error { return r.err }
 
