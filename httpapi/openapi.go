@@ -236,10 +236,12 @@ func required(rows []row) []string {
 func recordPath() object {
 	bytes := object{"application/octet-stream": object{}}
 	missing := object{"description": "there is no such record; X-Kt-Error says so"}
+	failed := object{"description": "the request is wrong, needs credentials or rights, or cannot be carried out now; X-Kt-Error says why"}
 	header := func(name, help string) object {
 		return object{"name": name, "in": "header", "description": help, "schema": object{"type": "string"}}
 	}
 	verb := func(id, summary string, responses object) object {
+		responses["default"] = failed
 		return object{"operationId": id, "tags": []string{"records"}, "summary": summary, "responses": responses}
 	}
 	found := object{"description": "the value; X-Kt-Xt says when the record expires, if it does", "content": bytes}

@@ -35,8 +35,13 @@ func TestOpenAPI(t *testing.T) {
 			require.False(t, ids[op["operationId"]], "%s twice", op["operationId"])
 			ids[op["operationId"]] = true
 			require.NotEmpty(t, op["responses"], path)
+			if strings.HasPrefix(path, "/rpc/") {
+				require.Contains(t, op["responses"], "400", "%s: any body may be broken", path)
+			} else {
+				require.Contains(t, op["responses"], "default", "%s: access, a full disk", path)
+			}
 			for status, response := range op["responses"].(map[string]any) {
-				require.Regexp(t, `^[2345]\d\d$`, status)
+				require.Regexp(t, `^([2345]\d\d|default)$`, status)
 				response := response.(map[string]any)
 				require.True(t, response["description"] != nil || response["$ref"] != nil, "%s %s", path, status)
 			}
@@ -106,6 +111,7 @@ func TestHelpInFull(t *testing.T) {
 	require.Equal(t, "key bytes true", fmt.Sprint(add.Input[0].Name, " ", add.Input[0].Kind, " ", add.Input[0].Always))
 	require.Contains(t, fmt.Sprint(add.Statuses), "{450 record duplication (code 6)}")
 	require.Contains(t, c.json("help", `{"name":"get"}`).body, `"name": "get"`)
+	require.Contains(t, c.json("help", `{"name":"cur_delete"}`).body, `"name": "CUR"`)
 
 	text := c.do(with("Accept: text/plain\r\n", "GET /rpc/help?name=watch HTTP/1.1\r\n\r\n"))
 	require.Equal(t, "text/plain; charset=utf-8", text.header("Content-Type"))

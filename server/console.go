@@ -109,23 +109,29 @@ func (s *shown) facts() []api.Section {
 			{Name: "Speaks as", Value: Version},
 			{Name: "Go", Value: strings.TrimPrefix(built.Go, "go")},
 			{Name: "Process", Value: strconv.Itoa(os.Getpid())},
-			{Name: "Started", Value: s.started.Format(time.RFC3339)},
+			{Name: "Started", Value: s.started.UTC().Format(time.DateTime) + " UTC"},
 			{Name: "Durability", Value: strings.TrimPrefix(durability(s.cfg), "durability: ")},
 		}},
 		{Title: "Machine", Rows: []api.Fact{
 			{Name: "System", Value: built.System},
 			{Name: "Processors", Value: fmt.Sprintf("%d, used by Go at once: %d", runtime.NumCPU(), runtime.GOMAXPROCS(0))},
 			{Name: "Goroutines", Value: strconv.Itoa(runtime.NumGoroutine())},
-			{Name: "Memory of the machine", Value: megabytes(info.MemTotal)},
-			{Name: "Memory free or cached", Value: megabytes(info.MemFree + info.MemCached)},
-			{Name: "Memory of the process", Value: megabytes(info.MemRSS)},
+			{Name: "Memory of the machine", Value: memory(info.MemTotal)},
+			{Name: "Memory free or cached", Value: memory(info.MemFree + info.MemCached)},
+			{Name: "Memory of the process", Value: memory(info.MemRSS)},
 			{Name: "Processor time", Value: (info.User + info.System).Round(time.Millisecond).String()},
 		}},
 		{Title: "What is on", Rows: s.switches()},
 	}
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+// memory is an amount for people.
+func memory(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
 
 // switches say what is on, and how to switch on what is not.
 func (s *shown) switches() []api.Fact {

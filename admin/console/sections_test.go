@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -339,5 +340,45 @@ func TestWithoutAnything(t *testing.T) {
 	b.sees("main", "-console-read-only")
 	b.until(button("main", "New record") + ".disabled")
 	b.shot("off-records")
+	b.fine()
+}
+
+// TestAlarmsAboveThePage: each alarm is a line above the page and covers nothing, the frame says how
+// many there are, and long names leave the other columns of a table their words.
+func TestAlarmsAboveThePage(t *testing.T) {
+	needs.Chromium(t)
+	long := filepath.Join(t.TempDir(), "a-directory-with-a-rather-long-name-for-the-store-of-the-shop", "and-one-more-below-it")
+	require.NoError(t, os.MkdirAll(long, 0o755))
+	s := start(t, func(c *server.Config) {
+		c.Databases = []string{filepath.Join(long, "customers-of-the-shop-in-europe-and-elsewhere.kct")}
+		c.UpdateLog, c.Snapshots.Dir = filepath.Join(long, "ulog"), filepath.Join(long, "snapshots")
+		c.Limits.MaxSize = 1
+		c.Reload.Settings = append(c.Reload.Settings, server.Setting{Name: "databases", Value: c.Databases[0], Source: "command line"})
+	})
+	b := openBrowser(t, s.console)
+	for _, width := range []int64{1300, 800} {
+		b.size(width, 900, 1)
+		for _, section := range []string{"databases", "log", "snapshots", "server"} {
+			b.do(chromedp.Navigate(b.origin + "/console/#/" + section))
+			b.until(`document.querySelectorAll("main table tbody td").length > 3`)
+			b.sees("#server-state", "not ready, 1 alarm")
+			b.sees("#banner", "updates are refused")
+			require.Equal(t, 1, eval[int](b, `document.querySelectorAll("#banner > p").length`))
+			require.True(t, eval[bool](b, `document.querySelector("#banner").getBoundingClientRect().bottom <= document.querySelector("main").getBoundingClientRect().top`), "nothing is below it")
+			where := fmt.Sprintf("%s at %d pixels", section, width)
+			b.unclipped(where)
+			require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("main td:not(.long, .mono)")].flatMap(td => {
+				const walk = document.createTreeWalker(td, NodeFilter.SHOW_TEXT), broken = [];
+				while (walk.nextNode()) for (const word of walk.currentNode.data.matchAll(/[^\s-]+/g)) {
+					const range = document.createRange();
+					range.setStart(walk.currentNode, word.index);
+					range.setEnd(walk.currentNode, word.index + word[0].length);
+					if (range.getClientRects().length > 1) broken.push(word[0]);
+				}
+				return broken;
+			})`), "words in two lines in %s", where)
+			b.shot(fmt.Sprintf("alarm-%d-%s", width, section))
+		}
+	}
 	b.fine()
 }

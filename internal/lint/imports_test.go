@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +165,15 @@ func TestTheClientNeedsNothingElse(t *testing.T) {
 		}
 	}
 	forbid(t, "imports that the client's module does not have", findings)
+}
+
+// A copy of the client's module brings the licence with it.
+func TestTheClientHasTheLicence(t *testing.T) {
+	ours, err := os.ReadFile("../../LICENSE")
+	require.NoError(t, err)
+	its, err := os.ReadFile("../../client/LICENSE")
+	require.NoError(t, err)
+	require.Equal(t, string(ours), string(its))
 }
 
 func badImports(p *pkg, table map[string][]string) []string {

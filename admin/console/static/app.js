@@ -1,6 +1,6 @@
 // The frame: sections, keys, colours, and what is said when the server does not answer.
 import { fill, h, openDialog, setText } from "./dom.js";
-import { span } from "./format.js";
+import { plural, span } from "./format.js";
 import { live, watch } from "./server.js";
 import { overview } from "./overview.js";
 import { databases } from "./databases.js";
@@ -148,25 +148,41 @@ const banner = document.getElementById("banner");
 const state = document.getElementById("server-state");
 let seen = 0;
 
+/** Shows sentences in the banner, each in a line of its own; those that stay keep a selection in them. */
+function tell(sentences) {
+  while (banner.children.length > sentences.length) banner.lastChild.remove();
+  sentences.forEach((text, i) => setText(banner.children[i] ?? banner.appendChild(h("p")), text));
+}
+
+/** What is wrong: the alarms, and what else keeps the server from being ready. */
+function troubles(about, alarms) {
+  const sentence = (text) => text[0].toUpperCase() + text.slice(1);
+  return [...alarms.map((a) => `${sentence(a.text)} (for ${span((about.now - a.since) / 1000)}).`),
+    ...about.notReady.filter((reason) => !alarms.some((a) => reason.startsWith(a.text))).map((reason) => sentence(reason) + ".")];
+}
+
 live.listen(() => {
   const { about, problem } = live;
   document.body.classList.toggle("gone", problem !== null && problem.status === 0);
   const alarms = about?.alarms ?? [];
-  banner.hidden = problem === null && alarms.length === 0;
+  const wrong = about ? troubles(about, alarms) : [];
+  banner.hidden = problem === null && wrong.length === 0;
+  // What is wrong stands above the page and pushes it down; that there is no answer lies over it, so that nothing moves.
+  banner.classList.toggle("over", problem !== null);
   if (problem) {
     const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
-    setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
+    tell([problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", ".")]);
     state.dataset.tone = problem.status === 503 ? "warn" : "bad";
     setText(state, problem.status === 503 ? "not ready" : problem.status === 0 ? "no answer" : "refused");
     return;
   }
   seen = Date.now();
   items.forEach((item, i) => (item.hidden = !only(sections[i][0])));
-  setText(banner, alarms.map((a) => `${a.text[0].toUpperCase()}${a.text.slice(1)} (for ${span((about.now - a.since) / 1000)}).`).join(" "));
+  if (wrong.length) tell(wrong);
   const { identity } = about;
   setText(document.getElementById("server-name"), identity.host + (identity.address.startsWith(":") ? "" : " ") + identity.address + (identity.serverId >= 0 ? ` · server ID ${identity.serverId}` : ""));
-  state.dataset.tone = about.notReady.length ? "warn" : "good";
-  setText(state, about.notReady.length ? "not ready: " + about.notReady.join("; ") : "ready");
+  state.dataset.tone = about.notReady.length ? "bad" : wrong.length ? "warn" : "good";
+  setText(state, (about.notReady.length ? "not ready" : "ready") + (alarms.length ? ", " + plural(alarms.length, "alarm") : ""));
 });
 
 show();

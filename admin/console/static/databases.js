@@ -12,12 +12,12 @@ export function databases(root) {
   root.append(head("Databases", "Choose one to look at its records.", all), fixedNote());
   const end = poll(root, "databases", (box) => {
     const table = new Table("Databases", [
-      { name: "Name", cell: (d) => h("a", { href: `#/databases/${d.index}` }, h("b", null, d.name || d.path)) },
+      { name: "Name", long: true, cell: (d) => h("a", { href: `#/databases/${d.index}` }, h("b", null, d.name || d.path)) },
       { name: "No.", number: true, cell: (d) => (d.services ? "services" : String(d.index)) },
       { name: "Kind", cell: (d) => d.kind },
       { name: "Records", number: true, cell: (d) => (d.records < 0 ? "not counted" : count(d.records)) },
       { name: "Size", number: true, cell: (d) => size(d.bytes) },
-      { name: "Not in the file yet", number: true, cell: (d) => (d.file ? size(d.file.overlay) : "–") },
+      { name: "Not\u00a0in the\u00a0file\u00a0yet", number: true, cell: (d) => (d.file ? size(d.file.overlay) : "–") },
       { name: "Expired", number: true, cell: (d) => count(d.expired) },
       { name: "Evicted", number: true, cell: (d) => count(d.evicted) },
       { name: "State", cell: state },

@@ -55,7 +55,7 @@ export function facts(rows) {
 
 /**
  * A table whose rows are kept while they are updated. A column has name, cell (row → text or nodes) and optionally: number, nowrap, fit,
- * mono, hide (no heading).
+ * mono, long (a text such as a path, which may be broken anywhere to leave the other columns their words), hide (no heading).
  */
 export class Table {
   constructor(caption, columns, { key, empty, classes = "" }) {
@@ -65,7 +65,7 @@ export class Table {
     this.body = h("tbody");
     this.table = h("table", { class: "cards " + classes },
       h("caption", { class: "hidden-text" }, caption),
-      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: classesOf({ ...c, mono: false }) },
+      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: classesOf({ ...c, mono: false, long: false }) },
         c.hide ? h("span", { class: "hidden-text" }, c.name) : c.name)))),
       this.body);
     this.emptyNote = h("p", { class: "empty", hidden: true }, empty);
@@ -105,7 +105,7 @@ export class Table {
 }
 
 function classesOf(c) {
-  return [c.number && "number", c.nowrap && "nowrap", c.fit && "fit", c.mono && "mono"].filter(Boolean).join(" ") || null;
+  return [c.number && "number", c.nowrap && "nowrap", c.fit && "fit", c.mono && "mono", c.long && "long"].filter(Boolean).join(" ") || null;
 }
 
 let radios = 0;

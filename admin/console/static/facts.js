@@ -12,9 +12,9 @@ export function facts(root) {
     let wanted = "", latest = [];
     const sourced = first.settings.some((s) => s.source);
     const table = new Table("Configuration", [
-      { name: "Option", mono: true, cell: (s) => "-" + s.name },
-      { name: "Value", cell: (s) => (s.secret ? "not shown" : s.value === "" ? "–" : h("span", { class: "mono" }, s.value)) },
-      ...(sourced ? [{ name: "From", cell: (s) => s.source ?? "" }, { name: "Without a restart", cell: (s) => (s.reload ? "can change" : "") }] : []),
+      { name: "Option", mono: true, nowrap: true, cell: (s) => "-" + s.name },
+      { name: "Value", long: true, cell: (s) => (s.secret ? "not shown" : s.value === "" ? "–" : h("span", { class: "mono" }, s.value)) },
+      ...(sourced ? [{ name: "From", long: true, cell: (s) => s.source ?? "" }, { name: "Without a restart", cell: (s) => (s.reload ? "can change" : "") }] : []),
     ], { key: (s) => s.name, empty: "No option is called like that." });
     const show = () => table.update(latest.filter((s) => (s.name + " " + s.value).toLowerCase().includes(wanted)));
     if (first.settings.length) {

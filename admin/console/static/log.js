@@ -34,10 +34,10 @@ class LogCard {
       { name: "Time stamp", number: true, mono: true, cell: (s) => (s.last ? s.stamp : "–") },
     ], { key: (s) => s.path, empty: "There are no segments yet." });
     this.holds = new Table("Who needs segments", [
-      { name: "Who", cell: (o) => o.what },
+      { name: "Who", long: true, cell: (o) => o.what },
       { name: "Kind", cell: (o) => KINDS[o.kind] || o.kind },
       { name: "Keeps", number: true, cell: (o) => (o.files ? `${size(o.bytes)} in ${plural(o.files, "segment")}` : "nothing old") },
-      { name: "Since", cell: (o) => moment(o.since) },
+      { name: "Since", nowrap: true, cell: (o) => moment(o.since) },
       { name: "Ends", cell: (o) => (o.until ? moment(o.until) : "–") },
       { name: "Needs what is newer than", number: true, mono: true, cell: (o) => o.stamp },
     ], { key: (o) => `${o.what} ${o.since}`, empty: "Nobody needs a segment." });

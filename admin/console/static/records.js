@@ -67,7 +67,7 @@ class Browser {
       } });
     this.table = new Table("Records", [
       { name: "Key", cell: (r) => (r.button ??= this.keyButton(r)) },
-      { name: "Value", cell: (r) => (r.inline ??= h("span", { class: "preview" }, line(decode(r.value), r.size))) },
+      { name: "Value", long: true, cell: (r) => (r.inline ??= h("span", { class: "preview" }, line(decode(r.value), r.size))) },
       { name: "Size", number: true, cell: (r) => size(r.size) },
       { name: "Expires", nowrap: true, cell: (r) => (r.xt === null ? "never" : relative(r.xt * 1000)) },
     ], { key: (r) => r.key, empty: "", classes: "keys" });

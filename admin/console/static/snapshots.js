@@ -26,7 +26,7 @@ function buildSnapshots(box, first) {
   });
   const table = new Table("Snapshot files", [
     { name: "File", cell: (f) => h("span", { class: "mono" }, f.path.slice(f.path.lastIndexOf("/") + 1)) },
-    { name: "Database", cell: (f) => (f.name ? `${f.database}: ${f.name}` : `${f.database}`) },
+    { name: "Database", long: true, cell: (f) => (f.name ? `${f.database}: ${f.name}` : `${f.database}`) },
     { name: "Records", number: true, cell: (f) => (f.error ? "–" : count(f.records)) },
     { name: "Size", number: true, cell: (f) => size(f.bytes) },
     { name: "State of", cell: (f) => (f.error ? h("span", { class: "bad" }, f.error) : moment(f.time)) },
@@ -57,10 +57,10 @@ function buildSnapshots(box, first) {
 function buildBackups(box) {
   const all = changing("Checkpoint all", {}, () => post("checkpoint"));
   const table = new Table("Databases", [
-    { name: "Database", cell: (d) => d.name || d.path },
+    { name: "Database", long: true, cell: (d) => d.name || d.path },
     { name: "Records", number: true, cell: (d) => (d.records < 0 ? "not counted" : count(d.records)) },
     { name: "Size", number: true, cell: (d) => size(d.bytes) },
-    { name: "Not in the file yet", number: true, cell: (d) => (d.file ? size(d.file.overlay) : "–") },
+    { name: "Not\u00a0in the\u00a0file\u00a0yet", number: true, cell: (d) => (d.file ? size(d.file.overlay) : "–") },
     { name: "Checkpoints", number: true, cell: (d) => (d.file ? count(d.file.checkpoints) : "–") },
     { name: "Last from here", cell: (d) => (d.checkpoint ? taskText(d.checkpoint) + (d.checkpoint.ended ? ", " + ago(Date.parse(d.checkpoint.ended)).split(", ")[1] : "") : "–") },
     { name: "Actions", hide: true, cell: (d, td) => (td.firstChild ? undefined : actions(d)) },
