@@ -81,14 +81,20 @@ func TestBenchLeavesRecordsAlone(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	clear(t)
 	for want, args := range map[string][]string{
-		"-mix: \"put\" is no operation":               {"-mix", "put"},
-		"-size: must be a number":                     {"-size", "x"},
-		"there is no protocol \"redis\"":              {"-protocol", "redis"},
-		"-against: must be HOST:PORT":                 {"-against", "nobody"},
-		"the protocol binary has no increments":       {"-protocol", "binary", "-mix", "increment"},
-		"-turns, -bulk and -conns must be at least 1": {"-conns", "0"},
-		"2: invalid operation: no such database":      {"-db", "none"},
-		"127.0.0.1:1: 6: network error: dial tcp":     {"-against", "127.0.0.1:1"},
+		"-mix: \"put\" is no operation":           {"-mix", "put"},
+		"-size: must be a number":                 {"-size", "x"},
+		"there is no protocol \"redis\"":          {"-protocol", "redis"},
+		"-against: must be HOST:PORT":             {"-against", "nobody"},
+		"the protocol binary has no increments":   {"-protocol", "binary", "-mix", "increment"},
+		"1 to 10000 connections (-conns)":         {"-conns", "0"},
+		"-keys: must be 1 to 1000000000":          {"-keys", "0"},
+		"-turns: must be at least 1":              {"-turns", "0", "-against", "127.0.0.1:1"},
+		"-turns: is for -against":                 {"-turns", "2"},
+		"the rate must be 0 to 1000000000":        {"-rate", "-1"},
+		"the time must be more than 0 (-time)":    {"-time", "0"},
+		"the smaller size stands first (-size)":   {"-size", "9-1"},
+		"2: invalid operation: no such database":  {"-db", "none"},
+		"127.0.0.1:1: 6: network error: dial tcp": {"-against", "127.0.0.1:1"},
 	} {
 		r := benchAt(t, args...)
 		require.Equal(t, 1, r.exit, args)
