@@ -36,9 +36,7 @@ func bench(ctx context.Context, c *call) error {
 		err = b.measure(measured)
 	}
 	stop()
-	if removeErr := b.remove(context.WithoutCancel(ctx)); err == nil {
-		err = removeErr
-	}
+	err = errors.Join(err, b.remove(context.WithoutCancel(ctx))) // both: records that stay have a prefix to remove them by
 	if err == nil {
 		err = b.tell()
 	}

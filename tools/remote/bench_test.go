@@ -155,3 +155,29 @@ func TestHotKeysOfMemcached(t *testing.T) {
 	require.NoError(t, err, text)
 	require.InDelta(t, 3*y, x, 3, "one request may be cut by the beginning or the end")
 }
+
+// A server that stops within the load leaves records behind: the error names their prefix. The
+// connections before the load are those that ask for the number of records and store them.
+func TestBenchNamesWhatItLeaves(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		for range 2 {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			relayOne(c, func(_ int, p []byte) ([]byte, bool) { return p, true })
+		}
+		if c, err := l.Accept(); err == nil {
+			_ = l.Close() // first: what comes next is refused
+			_ = c.Close()
+		}
+	}()
+	_, flaky, _ := net.SplitHostPort(l.Addr().String())
+	r := command(t, "", "bench", "-host", "127.0.0.1", "-port", flaky, "-time", "5", "-keys", "50", "-conns", "1", "-force")
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.stderr, `removing the records whose keys begin with "bench-`)
+	require.Contains(t, r.stderr, "connection refused")
+	clear(t)
+}
