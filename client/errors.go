@@ -111,6 +111,8 @@ func callError(res *http.Response, message string) error {
 	switch res.StatusCode {
 	case http.StatusGone:
 		cause = ErrGap
+	case http.StatusNotFound, http.StatusMethodNotAllowed: // every server of the protocol has /rpc/
+		cause = ErrWrongServer
 	case http.StatusBadRequest:
 		code = Invalid
 	case statusLogic:

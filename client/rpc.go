@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func (cn *conn) reply() (Rows, error) {
 	out := decodeRows(body.Bytes(), res.Header.Get("Content-Type"))
 	if res.StatusCode != http.StatusOK {
 		return out, callError(res, errorText(res, out, body.Bytes()))
+	}
+	if kind := res.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "text/tab-separated-values") {
+		return out, wrongServer(fmt.Sprintf("a page of the type %q", kind))
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,17 +30,23 @@ type Credentials struct {
 // Credentials defines -user, -password-file and -token-file. No option takes the secret itself:
 // everybody on the machine can read the command line of a process.
 func (f *Flags) Credentials() *Credentials {
-	return f.credentials(" (default $"+envUser+")", " (default $"+envToken+" is the token)")
+	return f.credentials("", "", " (default $"+envUser+")", " (default $"+envToken+" is the token)")
 }
 
 // CredentialsNamed is Credentials for ReadNamed: the help texts name no variables.
-func (f *Flags) CredentialsNamed() *Credentials { return f.credentials("", "") }
+func (f *Flags) CredentialsNamed() *Credentials { return f.credentials("", "", "", "") }
 
-func (f *Flags) credentials(user, token string) *Credentials {
+// CredentialsFor is CredentialsNamed for one more server, which whose names: -to-user with the
+// prefix "to-".
+func (f *Flags) CredentialsFor(prefix, whose string) *Credentials {
+	return f.credentials(prefix, whose+": ", " (default: -user, -password-file and -token-file are for this server too)", "")
+}
+
+func (f *Flags) credentials(prefix, whose, user, token string) *Credentials {
 	w := new(Credentials)
-	f.StringVar(&w.User, "user", "", "`name` for a server with an access file"+user)
-	f.StringVar(&w.passwordFile, "password-file", "", "`file` with the user's password in its first line (default $"+envPassword+" is the password)")
-	f.StringVar(&w.tokenFile, "token-file", "", "`file` with a token in its first line, instead of user and password"+token)
+	f.StringVar(&w.User, prefix+"user", "", whose+"`name` for a server with an access file"+user)
+	f.StringVar(&w.passwordFile, prefix+"password-file", "", whose+"`file` with the user's password in its first line (default $"+envPassword+" is the password)")
+	f.StringVar(&w.tokenFile, prefix+"token-file", "", whose+"`file` with a token in its first line, instead of user and password"+token)
 	return w
 }
 
@@ -96,6 +103,7 @@ const (
 // TLS are the options of a client that can speak TLS.
 type TLS struct {
 	flags               *Flags
+	prefix              string // of the options' names; with one, the environment does not count
 	on                  bool
 	ca, cert, key, name string
 }
@@ -115,6 +123,29 @@ func (f *Flags) TLSFiles() *TLS {
 	f.StringVar(&t.key, "tls-key", "", "TLS: `file` of its private key (default: $"+envTLSKey+")")
 	f.StringVar(&t.name, "tls-name", "", "TLS: `name` in the certificate of the server (default: $"+envTLSName+", or that of the host)")
 	return t
+}
+
+// TLSFilesFor is TLSFiles for one more server, which whose names: -to-tls-ca with the prefix "to-".
+// Any of the options makes the client speak TLS to this server.
+func (f *Flags) TLSFilesFor(prefix, whose string) *TLS {
+	t := &TLS{flags: f, prefix: prefix}
+	f.StringVar(&t.ca, prefix+"tls-ca", "", whose+": TLS, with trust in the authorities in this `file` only (default: the other -tls options are for this server too)")
+	f.StringVar(&t.cert, prefix+"tls-cert", "", whose+": TLS, with the certificate in this `file`")
+	f.StringVar(&t.key, prefix+"tls-key", "", whose+": `file` of its private key")
+	f.StringVar(&t.name, prefix+"tls-name", "", whose+": TLS, with this `name` in the certificate of the server")
+	return t
+}
+
+// Given reports whether one of the options is given.
+func (t *TLS) Given() bool {
+	return slices.ContainsFunc(tlsFiles(), func(f tlsFile) bool { return t.flags.Changed(t.prefix + f.option) })
+}
+
+// tlsFile is an option that implies TLS, and its variable.
+type tlsFile struct{ option, env string }
+
+func tlsFiles() []tlsFile {
+	return []tlsFile{{"tls-ca", envTLSCA}, {"tls-cert", envTLSCert}, {"tls-key", envTLSKey}, {"tls-name", envTLSName}}
 }
 
 // Config returns the configuration of connections to a host, nil without TLS. It reads the files.
@@ -144,6 +175,9 @@ func (t *TLS) Trust(host string) (*tls.Config, error) {
 
 // wanted reports whether to speak TLS: by the options, or else by the environment.
 func (t *TLS) wanted() (bool, error) {
+	if t.prefix != "" {
+		return t.Given(), nil
+	}
 	if t.flags.Changed("tls") {
 		return t.on, nil
 	}
@@ -154,17 +188,12 @@ func (t *TLS) wanted() (bool, error) {
 		}
 		return on, nil
 	}
-	for option, env := range map[string]string{"tls-ca": envTLSCA, "tls-cert": envTLSCert, "tls-key": envTLSKey, "tls-name": envTLSName} {
-		if t.flags.Changed(option) || os.Getenv(env) != "" {
-			return true, nil
-		}
-	}
-	return false, nil
+	return t.Given() || slices.ContainsFunc(tlsFiles(), func(f tlsFile) bool { return os.Getenv(f.env) != "" }), nil
 }
 
 // value returns the value of an option, or else of a variable.
 func (t *TLS) value(option, value, env string) string {
-	if t.flags.Changed(option) {
+	if t.prefix != "" || t.flags.Changed(option) {
 		return value
 	}
 	return os.Getenv(env)

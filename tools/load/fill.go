@@ -37,7 +37,7 @@ func (t *Target) Remove(ctx context.Context, done func(n int)) error {
 	for _, family := range []Operation{Set, Increment} {
 		if family == Set && t.has(Set, Get, SetBulk, GetBulk) || family == Increment && t.has(Increment) {
 			if err := t.bulks(ctx, removeBulk, family, fillRecords, done); err != nil {
-				return fmt.Errorf("removing the records whose keys begin with %s: %w", t.Prefix, err)
+				return fmt.Errorf("removing the records whose keys begin with %q: %w", t.Prefix, err)
 			}
 		}
 	}

@@ -114,13 +114,15 @@ func (l *Load) Check() error {
 	case !slices.Contains(Distributions(), l.Keyed):
 		return fmt.Errorf("there is no distribution %q: it is one of %s", l.Keyed, strings.Join(Distributions(), ", "))
 	case l.Keys < 1 || l.Conns < 1 || l.Conns > mostConns:
-		return fmt.Errorf("there must be a key, and 1 to %d connections", mostConns)
+		return fmt.Errorf("there must be a key, and 1 to %d connections (-conns)", mostConns)
 	case l.Least < 0 || l.Most < l.Least || l.Most > mostValue:
-		return fmt.Errorf("a value must have 0 to %d bytes", mostValue)
+		return fmt.Errorf("a value must have 0 to %d bytes, and the smaller size stands first (-size)", mostValue)
 	case l.Bulk < 1 || l.Bulk > mostBulk:
-		return fmt.Errorf("a bulk must have 1 to %d records", mostBulk)
-	case !(l.Rate >= 0 && l.Rate <= 1e9) || l.Length <= 0:
-		return errors.New("the rate must not be negative, and the time more than 0")
+		return fmt.Errorf("a bulk must have 1 to %d records (-bulk)", mostBulk)
+	case !(l.Rate >= 0 && l.Rate <= 1e9):
+		return errors.New("the rate must be 0 to 1000000000 requests a second (-rate)")
+	case l.Length <= 0:
+		return errors.New("the time must be more than 0 (-time)")
 	case l.Prefix == "" || strings.ContainsFunc(l.Prefix, func(r rune) bool { return !strings.ContainsRune(prefixLetters, r) }):
 		return errors.New("the prefix of keys must have letters, digits and any of . _ : - only")
 	}

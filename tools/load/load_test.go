@@ -36,7 +36,7 @@ func TestWhatIsWrongWithALoad(t *testing.T) {
 		"1 to 10000 connec": func(l *Load) { l.Conns = 0 },
 		"a value must have": func(l *Load) { l.Most = 2 },
 		"a bulk must have":  func(l *Load) { l.Bulk = 0 },
-		"rate must not":     func(l *Load) { l.Rate = -1 },
+		"rate must be":      func(l *Load) { l.Rate = -1 },
 		"prefix of keys":    func(l *Load) { l.Prefix = "a b" },
 		"has no increments": func(l *Load) { l.Protocol, l.Mix = "binary", []Share{{Increment, 1}} },
 		"by their numbers":  func(l *Load) { l.Protocol, l.DB = "binary", "tree" },

@@ -19,14 +19,14 @@ import (
 
 // guardedServer is a server with an access file: the user anna, whose password is "hunter2", may
 // write, and the token ci may read.
-func guardedServer(t *testing.T, token string) (port string) {
+func guardedServer(t *testing.T, token string, rules ...string) (port string) {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte("hunter2"), bcrypt.MinCost)
 	require.NoError(t, err)
 	digest, err := access.HashToken([]byte(token))
 	require.NoError(t, err)
 	cfg := server.DefaultConfig()
-	cfg.Access.Path = write(t, "access", "anna:"+string(hash)+"\ntoken ci "+digest+"\nallow anna write\nallow ci read\n")
+	cfg.Access.Path = write(t, "access", "anna:"+string(hash)+"\ntoken ci "+digest+"\nallow anna write\nallow anna read\nallow ci read\n"+strings.Join(rules, "\n"))
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, ended := make(chan net.Addr, 1), make(chan int, 1)
 	cfg.Listening = func(a net.Addr) { listening <- a }

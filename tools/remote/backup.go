@@ -60,7 +60,7 @@ func backupTo(ctx context.Context, c *call, fs vfs.FS) error {
 	if err := j.configure(*limit, *compress); err != nil {
 		return err
 	}
-	db, err := c.open(ctx)
+	db, err := c.openBinary(ctx)
 	if err != nil {
 		return err
 	}

@@ -349,6 +349,10 @@ func relayOne(in net.Conn, change func(int, []byte) ([]byte, bool)) {
 		if err != nil {
 			break
 		}
+		if bytes.HasPrefix(p[:n], []byte("HTTP/1.1 200")) { // the question before the copy
+			_, _ = in.Write(p[:n])
+			continue
+		}
 		b, more := change(sent, p[:n])
 		if _, err := in.Write(b); err != nil || !more {
 			break

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -35,9 +36,7 @@ func bench(ctx context.Context, c *call) error {
 		err = b.measure(measured)
 	}
 	stop()
-	if removeErr := b.remove(context.WithoutCancel(ctx)); err == nil {
-		err = removeErr
-	}
+	err = errors.Join(err, b.remove(context.WithoutCancel(ctx))) // both: records that stay have a prefix to remove them by
 	if err == nil {
 		err = b.tell()
 	}
@@ -70,12 +69,20 @@ func (b *benchmark) options() error {
 	if l.Least, l.Most, err = parseSizes(*size); err != nil {
 		return err
 	}
-	if *b.turns < 1 || *keys < 1 || *keys > 1e9 || *bulk < 1 || *conns < 1 {
-		return usageError("-turns, -bulk and -conns must be at least 1, -keys 1 to 1000000000")
+	switch {
+	case *keys < 1 || *keys > 1e9:
+		return usageError("-keys: must be 1 to 1000000000")
+	case *b.turns < 1:
+		return usageError("-turns: must be at least 1")
+	case b.flags.Changed("turns") && b.against == "":
+		return usageError("-turns: is for -against")
 	}
 	l.DB, l.Keys, l.Bulk, l.Conns, l.Rate, l.Length = b.db, uint64(*keys), int(*bulk), int(*conns), rate, *length
 	l.Prefix = "bench-" + rand.Text()[:10] + ":"
 	if b.against != "" {
+		if _, _, err := net.SplitHostPort(b.against); err != nil {
+			return usageError("-against: must be HOST:PORT")
+		}
 		l.Length /= time.Duration(*b.turns)
 	}
 	if l.Header, err = authorizationLine(b.credentials()); err != nil {
@@ -134,7 +141,7 @@ func (b *benchmark) measure(ctx context.Context) error {
 			}
 			s := b.sides[(round+turn)%len(b.sides)]
 			if err := b.takeTurn(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
+				return &lostServer{s.name, err}
 			}
 		}
 	}

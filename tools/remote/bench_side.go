@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,7 +48,7 @@ func (b *benchmark) connect(ctx context.Context) error {
 		b.sides = append(b.sides, s)
 		n, err := b.records(ctx, s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", addr, err)
+			return &lostServer{addr, err}
 		}
 		if n > 0 && !b.force {
 			return fmt.Errorf("%s has %d records: measure a server of its own, or give -force if its users may wait", addr, n)
@@ -78,13 +79,17 @@ func (b *benchmark) newSide(addr string) (*side, error) {
 
 // records returns how many records the database has that is to be measured.
 func (b *benchmark) records(ctx context.Context, s *side) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, *b.timeout), firstAnswer))
+	defer cancel()
 	if b.load.Protocol == "memcached" {
 		c, err := s.target.Dial(ctx)
 		if err != nil {
 			return 0, err
 		}
 		defer c.Close()
-		return load.MemcachedItems(c)
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a read
+		n, err := load.MemcachedItems(c)
+		return n, cmp.Or(context.Cause(ctx), err)
 	}
 	c := client.New(s.name, client.Options{Timeout: max(0, *b.timeout), Credentials: b.credentials(), Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.target.Dial(ctx)
@@ -101,7 +106,7 @@ func (b *benchmark) prepare(ctx context.Context) error {
 		err := s.target.Fill(ctx, func(n int) { bar.Done(n, 0) })
 		bar.End()
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return &lostServer{s.name, err}
 		}
 	}
 	return nil
@@ -113,7 +118,7 @@ func (b *benchmark) remove(ctx context.Context) error {
 	for _, s := range b.sides {
 		bar := b.progress("removed from " + s.name)
 		if err := s.target.Remove(ctx, func(n int) { bar.Done(n, 0) }); err != nil {
-			all = errors.Join(all, fmt.Errorf("%s: %w", s.name, err))
+			all = errors.Join(all, &lostServer{s.name, err})
 		}
 		bar.End()
 	}

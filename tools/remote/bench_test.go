@@ -81,14 +81,20 @@ func TestBenchLeavesRecordsAlone(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	clear(t)
 	for want, args := range map[string][]string{
-		"-mix: \"put\" is no operation":               {"-mix", "put"},
-		"-size: must be a number":                     {"-size", "x"},
-		"there is no protocol \"redis\"":              {"-protocol", "redis"},
-		"-against: must be HOST:PORT":                 {"-against", "nobody"},
-		"the protocol binary has no increments":       {"-protocol", "binary", "-mix", "increment"},
-		"-turns, -bulk and -conns must be at least 1": {"-conns", "0"},
-		"2: invalid operation: no such database":      {"-db", "none"},
-		"127.0.0.1:1: 6: network error: dial tcp":     {"-against", "127.0.0.1:1"},
+		"-mix: \"put\" is no operation":           {"-mix", "put"},
+		"-size: must be a number":                 {"-size", "x"},
+		"there is no protocol \"redis\"":          {"-protocol", "redis"},
+		"-against: must be HOST:PORT":             {"-against", "nobody"},
+		"the protocol binary has no increments":   {"-protocol", "binary", "-mix", "increment"},
+		"1 to 10000 connections (-conns)":         {"-conns", "0"},
+		"-keys: must be 1 to 1000000000":          {"-keys", "0"},
+		"-turns: must be at least 1":              {"-turns", "0", "-against", "127.0.0.1:1"},
+		"-turns: is for -against":                 {"-turns", "2"},
+		"the rate must be 0 to 1000000000":        {"-rate", "-1"},
+		"the time must be more than 0 (-time)":    {"-time", "0"},
+		"the smaller size stands first (-size)":   {"-size", "9-1"},
+		"2: invalid operation: no such database":  {"-db", "none"},
+		"127.0.0.1:1: 6: network error: dial tcp": {"-against", "127.0.0.1:1"},
 	} {
 		r := benchAt(t, args...)
 		require.Equal(t, 1, r.exit, args)
@@ -148,4 +154,30 @@ func TestHotKeysOfMemcached(t *testing.T) {
 	_, err = fmt.Sscanf(text, "%d\t:\tx\n%d\t:\ty\n", &x, &y)
 	require.NoError(t, err, text)
 	require.InDelta(t, 3*y, x, 3, "one request may be cut by the beginning or the end")
+}
+
+// A server that stops within the load leaves records behind: the error names their prefix. The
+// connections before the load are those that ask for the number of records and store them.
+func TestBenchNamesWhatItLeaves(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() {
+		for range 2 {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			relayOne(c, func(_ int, p []byte) ([]byte, bool) { return p, true })
+		}
+		if c, err := l.Accept(); err == nil {
+			_ = l.Close() // first: what comes next is refused
+			_ = c.Close()
+		}
+	}()
+	_, flaky, _ := net.SplitHostPort(l.Addr().String())
+	r := command(t, "", "bench", "-host", "127.0.0.1", "-port", flaky, "-time", "5", "-keys", "50", "-conns", "1", "-force")
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.stderr, `removing the records whose keys begin with "bench-`)
+	require.Contains(t, r.stderr, "connection refused")
+	clear(t)
 }

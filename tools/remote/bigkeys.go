@@ -31,14 +31,20 @@ type bigScan struct {
 func bigKeys(ctx context.Context, c *call) error {
 	b := &bigScan{call: c.withDB().withHex().withHexOut().withJSON()}
 	b.most = c.flags.Integer("n", 10, "print so many records (default 10)")
-	b.max = c.flags.Integer("max", -1, "look at so many records at most")
+	b.max = c.flags.Integer("max", -1, "look at so many records at most; negative: at all (default)")
 	b.rate = c.flags.Integer("rate", 20_000, "look at so many records per second at most (default 20000; 0: no limit)")
-	db, err := c.parseAndOpen(ctx, 0, 1)
-	if err != nil {
+	if err := c.parse(0, 1); err != nil {
 		return err
 	}
-	if *b.most < 1 || *b.rate < 0 {
-		return usageError("-n must be at least 1, -rate at least 0")
+	switch {
+	case *b.most < 1:
+		return usageError("-n: must be at least 1")
+	case *b.rate < 0:
+		return usageError("-rate: must not be negative")
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
 	}
 	rows, err := db.Status(ctx)
 	if err != nil {

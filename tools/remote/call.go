@@ -2,17 +2,10 @@ package remote
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"math"
-	"net"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"gotycoon/client"
@@ -20,8 +13,6 @@ import (
 	"gotycoon/tools/show"
 	"gotycoon/ulog"
 )
-
-const program = "ktremotemgr"
 
 // usageError is the error of a command line that makes no sense.
 type usageError = cli.UsageError
@@ -31,6 +22,7 @@ type exitStatus = cli.ExitStatus
 
 // call is one run of a sub-command: its options, and the server it talks to.
 type call struct {
+	name   string // of the sub-command
 	flags  *cli.Flags
 	raw    []string
 	stdin  io.Reader
@@ -57,12 +49,12 @@ type call struct {
 const outBuffer = 64 << 10
 
 func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
-	c := &call{flags: cli.New(name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
+	c := &call{name: name, flags: cli.New(name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.out = bufio.NewWriterSize(stdout, outBuffer)
 	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	c.timeout = c.flags.Seconds("tout", 0, "give up when a reply takes longer than so many seconds (default: never)")
-	c.defineCredentials(name)
+	c.who = defineCredentials(c.flags, name)
 	c.tls = c.flags.TLS()
 	return c
 }
@@ -79,20 +71,6 @@ func (c *call) join(outer *call) {
 func (c *call) stays() bool {
 	elsewhere := []string{"host", "port", "user", "password-file", "token-file", "tls", "tls-ca", "tls-cert", "tls-key", "tls-name"}
 	return c.outer != nil && !slices.ContainsFunc(elsewhere, c.flags.Changed)
-}
-
-// withoutCredentials are the sub-commands without options for credentials, because their protocols
-// carry none.
-var withoutCredentials = []string{"backup", "counter", "lock"}
-
-// defineCredentials adds the options for credentials to the sub-commands whose protocols carry
-// credentials. The other sub-commands may call the server's main port as well; for these calls the
-// credentials come from the environment.
-func (c *call) defineCredentials(command string) {
-	c.who = new(cli.Credentials)
-	if !slices.Contains(withoutCredentials, command) {
-		c.who = c.flags.Credentials()
-	}
 }
 
 // withDB adds the option that chooses a database.
@@ -152,8 +130,8 @@ func (c *call) parse(least, most int) error {
 	switch {
 	case err != nil:
 		return err
-	case *c.port < 1:
-		return usageError("-port: must be at least 1")
+	case *c.port < 1 || *c.port > math.MaxUint16:
+		return usageError("-port: must be 1 to 65535")
 	}
 	if err := c.readCredentials(); err != nil {
 		return err
@@ -176,6 +154,11 @@ func (c *call) readCredentials() error {
 	return c.who.Read()
 }
 
+// credentials returns the credentials that the run shows to a server with an access file.
+func (c *call) credentials() client.Credentials {
+	return shown(c.who)
+}
+
 // now as a time stamp is the present moment. "-" means the same.
 const now = "now"
 
@@ -191,106 +174,11 @@ func parseStamp(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// open connects to the server. The first line of the error is the line that scripts know from the
-// original.
-func (c *call) open(ctx context.Context) (*client.DB, error) {
-	addr, options, err := c.server()
-	if err != nil {
-		return nil, err
-	}
-	if c.stays() && !c.flags.Changed("tout") {
-		c.client = c.outer.client
-	} else {
-		c.client = client.New(addr, options)
-	}
-	if err := c.client.Connect(ctx); err != nil {
-		reason := ": " + why(addr, err)
-		if options.TLS == nil { // the original's line, as it is
-			reason = advice(why(addr, err))
-		}
-		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, reason)
-	}
-	c.signals.Waits, c.signals.Sends = c.flags.Changed("swname"), c.flags.Changed("ssname")
-	return c.client.DB(c.db).With(c.signals), nil
-}
-
-// parseAndOpen reads the options and connects to the server.
-func (c *call) parseAndOpen(ctx context.Context, least, most int) (*client.DB, error) {
-	if err := c.parse(least, most); err != nil {
-		return nil, err
-	}
-	return c.open(ctx)
-}
-
-// server returns the address of the server that the options name, and the options of a client for
-// it.
-func (c *call) server() (addr string, o client.Options, err error) {
-	host := cmp.Or(c.host, "localhost")
-	secure, err := c.tls.Config(host)
-	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.credentials()}, err
-}
-
-// credentials returns the credentials that the run shows to a server with an access file.
-func (c *call) credentials() client.Credentials {
-	return client.Credentials{User: c.who.User, Password: c.who.Password, Token: c.who.Token}
-}
-
-// advice is a line behind a line of the original, which says neither the server nor the cause.
-func advice(text string) string { return "\n" + program + ": " + text }
-
-// why returns the reason why there is no connection to a server, and what to look at.
-func why(addr string, err error) string {
-	text := err.Error()
-	if known, ok := errors.AsType[*client.Error](err); ok {
-		text = known.Message
-	}
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		text += "; is the server running, and is this its address? (-host, -port)"
-	case strings.Contains(text, "no such host"):
-		text += "; is this the name of the server's machine? (-host)"
-	}
-	return addr + ": " + text
-}
-
-// failed gives the error of a call the form that scripts know. name is the name of the call in the
-// original.
-func (c *call) failed(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s failed: %s: %w", name, c.peer(), err)
-}
-
-// peer names the server in error lines. Without -host the name is empty.
-func (c *call) peer() string { return fmt.Sprintf("%s:%d", c.host, *c.port) }
-
-// peerName names the server for people.
-func (c *call) peerName() string {
-	return net.JoinHostPort(cmp.Or(c.host, "localhost"), strconv.FormatInt(*c.port, 10))
-}
-
-// hasNumber reports whether the binary protocol can name the database: it knows numbers only.
-func (c *call) hasNumber() bool {
-	_, err := strconv.ParseUint(c.db, 10, 16)
-	return c.db == "" || err == nil
-}
-
-// number returns the number of the database for the binary protocol. A database with a name counts
-// as number 0, as in the original.
-func (c *call) number() uint16 {
-	n, err := strconv.ParseUint(c.db, 10, 16)
-	if err != nil {
-		return 0
-	}
-	return uint16(n)
-}
-
 // Options returns the options of the run.
 func (c *call) Options() *cli.Flags { return c.flags }
 
-// End prints the buffered output and closes the connection. It returns err, or else the error of
-// the output.
+// End prints the buffered output and closes the connection. It returns err, with what to look at,
+// or else the error of the output.
 func (c *call) End(err error) error {
 	if flushErr := c.out.Flush(); err == nil {
 		err = flushErr
@@ -298,7 +186,7 @@ func (c *call) End(err error) error {
 	if c.client != nil && (c.outer == nil || c.client != c.outer.client) {
 		_ = c.client.Close() // everything has been answered
 	}
-	return err
+	return advise(c.name, err)
 }
 
 // pause waits, and returns an error when ctx ends first.

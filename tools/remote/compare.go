@@ -47,6 +47,8 @@ func compare(ctx context.Context, c *call) error {
 		return usageError("-by: must be key or hash")
 	case p.other != "" && p.db == "":
 		return usageError("-db2: needs -db")
+	case p.wait < 0:
+		return usageError("-wait: must not be negative")
 	case p.rounds < 1:
 		return usageError("-rounds: must be at least 1")
 	}
@@ -81,11 +83,11 @@ func (p *comparison) run(ctx context.Context) error {
 func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	var counts [2]int
 	for i, side := range p.sides {
-		names, err := databaseNames(ctx, side)
+		rows, err := side.Report(ctx)
 		if err != nil {
 			return nil, p.fail(i, "DB::report", err)
 		}
-		counts[i] = len(names)
+		counts[i] = len(databaseNames(rows))
 	}
 	if counts[0] != counts[1] {
 		return nil, fmt.Errorf("%s has %d databases and %s has %d: choose one with -db", p.names[0], counts[0], p.names[1], counts[1])
@@ -201,7 +203,10 @@ func checksum(ctx context.Context, c *call) error {
 	if *by != byHash && *by != byKey {
 		return usageError("-by: must be hash or key")
 	}
-	o := client.ChecksumOptions{Hash: *by == byHash, Parts: int(min(max(1, *parts), 1<<20))}
+	if *parts < 1 {
+		return usageError("-parts: must be at least 1")
+	}
+	o := client.ChecksumOptions{Hash: *by == byHash, Parts: int(min(*parts, 1<<20))}
 	if len(c.args) > 0 {
 		o.Ranges = []client.Range{{From: c.args[0]}}
 	}

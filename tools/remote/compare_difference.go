@@ -50,7 +50,7 @@ type pair struct {
 
 // connect makes the two clients: for both arguments, or for -host and -port and the only argument.
 func (p *pair) connect() error {
-	args := [2]string{p.first(), p.args[0]}
+	args := [2]string{p.peerName(), p.args[0]}
 	if len(p.args) == 2 {
 		args = [2]string(p.args)
 	}

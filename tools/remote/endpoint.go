@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"gotycoon/client"
+	"gotycoon/tools/cli"
 )
 
 // endpoint is one of the two servers of a sub-command that talks to two.
@@ -29,6 +29,30 @@ const (
 // endpoint makes the client of the server at an argument: HOST, HOST:PORT, or either of them behind
 // a scheme. Without a scheme the options for TLS and credentials hold.
 func (c *call) endpoint(arg string) (endpoint, error) {
+	return c.endpointAs(arg, identity{c.who, c.tls})
+}
+
+// identity is as whom, and over which TLS, a server is spoken to.
+type identity struct {
+	who *cli.Credentials
+	tls *cli.TLS
+}
+
+// read completes the identity for a second server by that for the first one, where the options say
+// nothing else.
+func (i *identity) read(c *call) error {
+	given, err := i.who.ReadNamed()
+	if !given {
+		i.who = c.who
+	}
+	if !i.tls.Given() {
+		i.tls = c.tls
+	}
+	return err
+}
+
+// endpointAs is endpoint with other options.
+func (c *call) endpointAs(arg string, as identity) (endpoint, error) {
 	addr, plain := strings.CutPrefix(arg, plainScheme)
 	addr, secure := strings.CutPrefix(addr, secureScheme)
 	host, _, err := net.SplitHostPort(addr)
@@ -40,21 +64,16 @@ func (c *call) endpoint(arg string) (endpoint, error) {
 	}
 	o := client.Options{Timeout: max(0, *c.timeout)}
 	if !plain {
-		config := c.tls.Config
+		config := as.tls.Config
 		if secure {
-			config = c.tls.Trust
+			config = as.tls.Trust
 		}
 		if o.TLS, err = config(host); err != nil {
 			return endpoint{}, err
 		}
-		o.Credentials = c.credentials()
+		o.Credentials = shown(as.who)
 	}
 	return endpoint{addr, client.New(addr, o), o.Credentials != client.Credentials{}}, nil
-}
-
-// first returns the address that -host and -port name.
-func (c *call) first() string {
-	return net.JoinHostPort(cmp.Or(c.host, "localhost"), strconv.FormatInt(*c.port, 10))
 }
 
 // connect makes sure that the server can be reached.
@@ -68,16 +87,13 @@ func (e endpoint) connect(ctx context.Context) error {
 // close closes the connections. Everything has been answered, so there is no error to report.
 func (e endpoint) close() { _ = e.client.Close() }
 
-// databaseNames returns the names of a server's databases, in the order of their numbers.
-func databaseNames(ctx context.Context, c *client.Client) (names []string, err error) {
-	rows, err := c.Report(ctx)
-	if err != nil {
-		return nil, err
-	}
+// databaseNames returns the names of a server's databases, in the order of their numbers, from its
+// report.
+func databaseNames(report client.Rows) (names []string) {
 	for i := 0; ; i++ {
-		row, ok := rows["db_"+strconv.Itoa(i)]
+		row, ok := report["db_"+strconv.Itoa(i)]
 		if !ok {
-			return names, nil
+			return names
 		}
 		_, file, _ := strings.Cut(string(row), " path=")
 		names = append(names, path.Base(file))

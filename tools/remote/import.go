@@ -42,7 +42,7 @@ func importRecords(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	db, err := c.open(ctx)
+	db, err := c.openFor(ctx, *binary)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -25,20 +27,78 @@ func (s *jsonSource) read(ctx context.Context, to sink) error {
 		return err
 	}
 	defer in.Close()
-	d := json.NewDecoder(in)
-	for n := 1; ; n++ {
+	lines := &lineReader{Reader: in, line: 1}
+	d := json.NewDecoder(lines)
+	for {
 		var object map[string]json.RawMessage
 		err := d.Decode(&object)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil {
+		at := lines.at(lines.offsetOf(err, d.InputOffset()))
+		if err != nil {
+			err = noObject(err)
+		} else {
 			err = s.object(ctx, to, object)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: object %d: %w", s.inputName(), n, err)
+			return fmt.Errorf("%s: line %d: %w", s.inputName(), at, err)
 		}
 	}
+}
+
+// noObject says what is wrong with a text that is no object.
+func noObject(err error) error {
+	const form = `each line must be an object such as {"key":"japan","value":"tokyo"}`
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("there is a JSON %s: %s", wrong.Value, form)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the file ends within an object")
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("this is no JSON (%w): %s", err, form)
+	}
+	return err
+}
+
+// lineReader counts the lines of what a decoder reads ahead.
+type lineReader struct {
+	io.Reader
+	read int64   // bytes
+	ends []int64 // of lines, from the line of the latest question on
+	line int     // that the latest question was about
+}
+
+// Read notes where lines end.
+func (r *lineReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b == '\n' {
+			r.ends = append(r.ends, r.read+int64(i))
+		}
+	}
+	r.read += int64(n)
+	return n, err
+}
+
+// offsetOf returns where an error is: as a rule where the decoder is.
+func (r *lineReader) offsetOf(err error, decoder int64) int64 {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return syntax.Offset
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return r.read - 1
+	}
+	return decoder
+}
+
+// at returns the number of the line at an offset, which does not fall from call to call.
+func (r *lineReader) at(offset int64) int {
+	passed, _ := slices.BinarySearch(r.ends, offset)
+	r.ends = slices.Delete(r.ends, 0, passed)
+	r.line += passed
+	return r.line
 }
 
 // object stores the record of an object.
@@ -81,11 +141,16 @@ func (s *jsonSource) valueOf(object map[string]json.RawMessage, keyName, xtName 
 	for _, name := range names {
 		value, ok := object[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no %q", name)
+			return nil, noMember(object, name)
 		}
 		part[name] = value
 	}
 	return json.Marshal(part)
+}
+
+// noMember is the error of an object that lacks a column.
+func noMember(object map[string]json.RawMessage, name string) error {
+	return fmt.Errorf("there is no %q; there are %q: -key, -value and -expires name them", name, slices.Sorted(maps.Keys(object)))
 }
 
 // column returns the text of a string, or what stands for another value. Bytes that are no text are
@@ -95,13 +160,16 @@ func column(object map[string]json.RawMessage, name string) ([]byte, error) {
 	if !ok {
 		coded, ok := object[name+"_base64"]
 		if !ok {
-			return nil, fmt.Errorf("there is no %q", name)
+			return nil, noMember(object, name)
 		}
 		var text string
-		if err := json.Unmarshal(coded, &text); err != nil {
-			return nil, err
+		err := json.Unmarshal(coded, &text)
+		if err == nil {
+			if raw, err = base64.StdEncoding.DecodeString(text); err == nil {
+				return raw, nil
+			}
 		}
-		return base64.StdEncoding.DecodeString(text)
+		return nil, fmt.Errorf("%s_base64 is no text in Base64: %w", name, err)
 	}
 	var text *string
 	if err := json.Unmarshal(raw, &text); err == nil {

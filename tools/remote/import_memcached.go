@@ -22,7 +22,7 @@ import (
 type memcachedSource struct {
 	addr  string
 	flags bool          // put the flags behind the value
-	limit time.Duration // for each wait; 0: none
+	limit time.Duration // for each wait
 
 	keys, values *bufio.ReadWriter
 	expires      map[string]client.Expiry // of the keys whose values are asked for next
@@ -35,7 +35,7 @@ func (s *memcachedSource) read(ctx context.Context, to sink) (err error) {
 	for _, conn := range []**bufio.ReadWriter{&s.keys, &s.values} {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 		if err != nil {
-			return fmt.Errorf("connect to memcached: %w", err)
+			return &lostServer{"memcached " + s.addr, err}
 		}
 		defer c.Close()
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a read
@@ -43,10 +43,11 @@ func (s *memcachedSource) read(ctx context.Context, to sink) (err error) {
 		*conn = bufio.NewReadWriter(bufio.NewReaderSize(limited, importBuffer), bufio.NewWriter(limited))
 	}
 	s.expires = map[string]client.Expiry{}
-	if err := s.list(ctx, to); err != nil {
-		return fmt.Errorf("memcached %s: %w", s.addr, err)
+	err = s.list(ctx, to)
+	if _, ok := errors.AsType[*client.Error](err); err == nil || ok { // ok: of the server that is imported to
+		return err
 	}
-	return nil
+	return &lostServer{"memcached " + s.addr, err}
 }
 
 // timedConn limits each wait for the other side.
@@ -56,10 +57,8 @@ type timedConn struct {
 }
 
 func (c *timedConn) Read(p []byte) (int, error) {
-	if c.limit > 0 {
-		if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
-			return 0, err
-		}
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
 	}
 	return c.Conn.Read(p)
 }
@@ -88,7 +87,7 @@ func (s *memcachedSource) list(ctx context.Context, to sink) error {
 		key, err := url.PathUnescape(fields["key"])
 		seconds, numberErr := strconv.ParseInt(fields["exp"], 10, 64)
 		if err != nil || numberErr != nil || key == "" {
-			return fmt.Errorf("the answer to lru_crawler metadump is %q: it needs memcached 1.4.31 or later, with its LRU crawler on and not busy", line)
+			return fmt.Errorf("the answer to lru_crawler metadump is %q: it needs memcached 1.4.31 or later, with its LRU crawler on and not busy; is this the port of a memcached?", line)
 		}
 		s.expires[key] = to.never()
 		if seconds > 0 {

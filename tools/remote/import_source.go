@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -25,12 +27,15 @@ const (
 	fromJSONL     = "jsonl"
 )
 
+// memcachedPort is the usual port of memcached.
+const memcachedPort = "11211"
+
 func formats() []string {
 	return []string{fromRDB, fromAOF, fromMemcached, fromCSV, fromJSONL}
 }
 
 func (o *sourceOptions) define(f *cli.Flags) {
-	f.StringVar(&o.format, "from", "", "read another `format`: redis-rdb, redis-aof (a file, or redis's appendonlydir), csv, jsonl, or memcached (the argument is the HOST:PORT of a running one)")
+	f.StringVar(&o.format, "from", "", "read another `format`: redis-rdb, redis-aof (a file, or redis's appendonlydir), csv, jsonl, or memcached (the argument is the HOST or HOST:PORT of a running one)")
 	o.database = f.Integer("redis-db", 0, "redis: number of its database (default 0)")
 	f.BoolVar(&o.flags, "flags", false, "memcached: put an item's flags behind its value, where a server with -plex '#opts=f' keeps them")
 	f.StringVar(&o.table.key, "key", "", "csv, jsonl: `column` of the keys (default: the first; jsonl: \"key\")")
@@ -62,8 +67,11 @@ func (o *sourceOptions) source(c *call) (source, error) {
 	if o.format == "" {
 		return nil, nil
 	}
+	if *o.database < 0 {
+		return nil, usageError("-redis-db: must be 0 or more")
+	}
 	if o.format == fromMemcached && c.flags.NArg() == 0 {
-		return nil, usageError("-from memcached: give the address of the server, HOST:PORT")
+		return nil, usageError("-from memcached: give the address of the server, HOST or HOST:PORT")
 	}
 	if o.format == fromAOF && c.flags.NArg() == 0 {
 		return nil, usageError("-from redis-aof: give the file, or the directory appendonlydir")
@@ -74,7 +82,11 @@ func (o *sourceOptions) source(c *call) (source, error) {
 	case fromAOF:
 		return &aofSource{redisSource{call: c, database: int(*o.database)}}, nil
 	case fromMemcached:
-		return &memcachedSource{addr: c.flags.Arg(0), flags: o.flags, limit: max(0, *c.timeout)}, nil
+		addr := c.flags.Arg(0)
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			addr = net.JoinHostPort(strings.Trim(addr, "[]"), memcachedPort)
+		}
+		return &memcachedSource{addr: addr, flags: o.flags, limit: cmp.Or(max(0, *c.timeout), firstAnswer)}, nil
 	case fromCSV:
 		return newCSV(c, o.table)
 	}

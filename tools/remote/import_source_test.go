@@ -130,17 +130,27 @@ func TestImportOfTables(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"-from csv|a,b\n1\n":                     "wrong number of fields",
-		"-from csv -key c|a,b\n1,2\n":            `there is no column "c"; there are ["a" "b"]`,
-		"-from csv -expires b|a,b\n1,soon\n":     "line 2: the expiration time \"soon\"",
-		"-from csv -separator xx|":               "-separator: must be one character",
-		"-from jsonl|{\"key\":\"a\"}":            `object 1: there is no "value"`,
-		"-from jsonl|[]":                         "object 1: ",
-		"-from tsv|":                             "-from: must be redis-rdb",
-		"-from memcached|":                       "give the address",
-		"-from redis-aof|":                       "give the file",
-		"-from redis-rdb|REDIX0011":              "does not begin with REDIS",
-		"-from redis-rdb|REDIS0099" + "\xff\xff": "its version is 99",
+		"-from csv|a,b\n1\n":                 "line 2 has 1 columns, and the first line has 2: put a value with \",\" in it in double quotes",
+		"-from csv|a,b\n1,x\"2\n":            "line 2, column 4: a double quote within a value",
+		"-from csv|a,b\n1,\"2\n3,4\n":        "the value in double quotes that begins in line 2 has no end",
+		"-from csv|a;b\n1;2\n":               `there is only the column "a;b": -separator names the character`,
+		"-from csv|":                         "standard input: the file is empty: its first line must name the columns",
+		"-from csv -key c|a,b\n1,2\n":        `there is no column "c"; there are ["a" "b"]`,
+		"-from csv -expires b|a,b\n1,soon\n": "line 2: column \"b\": the expiration time \"soon\"",
+		"-from csv -separator xx|":           "-separator: must be one character",
+		"-from csv -separator \"|":           "-separator: must be one character, no quote",
+		"-from csv nofile|":                  "nofile: open error\nktremotemgr: open nofile: no such file or directory",
+		"-from jsonl|{\"key\":\"a\"}":        `line 1: there is no "value"; there are ["key"]: -key, -value and -expires name them`,
+		"-from jsonl|[]":                     "line 1: there is a JSON array: each line must be an object",
+		"-from jsonl|{\"key\":\"a\",\"value\":1}\n\n\nkey\tvalue\n{}\n": "line 4: this is no JSON (invalid character 'k' looking for beginning of value): each line",
+		"-from jsonl|{\"key\":\"a\",\"value\":1}\n{\"key\":\n":          "line 2: the file ends within an object",
+		"-from jsonl|\n{\"key\":\"a\",\n\"value_base64\":\"&\"}":        "line 3: value_base64 is no text in Base64",
+		"-from redis-rdb -redis-db -1|":                                 "-redis-db: must be 0 or more",
+		"-from tsv|":                                                    "-from: must be redis-rdb",
+		"-from memcached|":                                              "give the address",
+		"-from redis-aof|":                                              "give the file",
+		"-from redis-rdb|REDIX0011":                                     "does not begin with REDIS",
+		"-from redis-rdb|REDIS0099" + "\xff\xff":                        "its version is 99",
 	} {
 		args, text, _ := strings.Cut(in, "|")
 		r := command(t, text, at("import", strings.Fields(args)...)...)

@@ -55,8 +55,8 @@ func newCSV(c *call, o tableOptions) (*csvSource, error) {
 		o.separator = "\t"
 	}
 	comma, size := utf8.DecodeRuneInString(o.separator)
-	if size == 0 || size != len(o.separator) {
-		return nil, usageError("-separator: must be one character")
+	if size == 0 || size != len(o.separator) || strings.ContainsRune("\"\r\n\ufffd", comma) {
+		return nil, usageError("-separator: must be one character, no quote and no end of a line")
 	}
 	return &csvSource{call: c, tableOptions: o, comma: comma}, nil
 }
@@ -72,10 +72,10 @@ func (s *csvSource) read(ctx context.Context, to sink) error {
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.end()
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.inputName(), err)
+			return fmt.Errorf("%s: %w", s.inputName(), s.readable(err, len(row)))
 		}
 		if s.names == nil {
 			if err := s.head(row); err != nil {
@@ -90,6 +90,33 @@ func (s *csvSource) read(ctx context.Context, to sink) error {
 			return fmt.Errorf("%s: line %d: %w", s.inputName(), line, err)
 		}
 	}
+}
+
+// end is the end of the file.
+func (s *csvSource) end() error {
+	if s.names == nil && !s.noHeader {
+		return fmt.Errorf("%s: the file is empty: its first line must name the columns, or give -no-header", s.inputName())
+	}
+	return nil
+}
+
+// readable says what is wrong with a line that cannot be read.
+func (s *csvSource) readable(err error, columns int) error {
+	p, ok := errors.AsType[*csv.ParseError](err)
+	if !ok {
+		return err
+	}
+	switch {
+	case errors.Is(p, csv.ErrFieldCount):
+		return fmt.Errorf("line %d has %d columns, and the first line has %d: put a value with %q in it in double quotes, or name the character between columns with -separator",
+			p.StartLine, columns, len(s.names), s.separator)
+	case errors.Is(p, csv.ErrBareQuote):
+		return fmt.Errorf("line %d, column %d: a double quote within a value: put the whole value in double quotes, and this quote twice", p.Line, p.Column)
+	case errors.Is(p, csv.ErrQuote):
+		return fmt.Errorf("line %d, column %d: the value in double quotes that begins in line %d has no end, or something follows it: put double quotes within it twice",
+			p.Line, p.Column, p.StartLine)
+	}
+	return err
 }
 
 // head finds the columns: by their names in the first line, or else by their numbers.
@@ -138,7 +165,10 @@ func (s *csvSource) column(name string, usual int) (int, error) {
 	if name != "" {
 		at = slices.Index(s.names, name)
 	}
-	if at < 0 || at >= len(s.names) {
+	switch {
+	case at >= len(s.names):
+		return 0, fmt.Errorf("there is only the column %q: -separator names the character between columns, -value the column of the values", s.names[0])
+	case at < 0:
 		return 0, fmt.Errorf("there is no column %q; there are %q", name, s.names)
 	}
 	return at, nil
@@ -149,7 +179,7 @@ func (s *csvSource) row(ctx context.Context, to sink, row []string) (err error) 
 	ch := change{key: strings.Clone(row[s.keyAt]), xt: to.never()}
 	if s.expiresAt >= 0 {
 		if ch.xt, err = columnXT(to, row[s.expiresAt]); err != nil {
-			return err
+			return fmt.Errorf("column %q: %w", s.names[s.expiresAt], err)
 		}
 	}
 	if s.valueIsAlone {

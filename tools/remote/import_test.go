@@ -107,7 +107,7 @@ func TestImportThatFails(t *testing.T) {
 	}
 	r := command(t, "", at("import", t.TempDir())...)
 	require.Equal(t, 1, r.exit)
-	require.Contains(t, r.stderr, "ktremotemgr: read /")
+	require.Contains(t, r.stderr, ": is a directory; name a file\n")
 	r = command(t, "", at("import", "one", "two")...)
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "usage")

@@ -1,8 +1,9 @@
 // Package remote is ktremotemgr: a client of a running server, for people and for scripts.
 //
 // Main is the command, and the table of its sub-commands is in commands. Each family of
-// sub-commands has a file. The families share a call (call.go: the options of a run, the connection
-// to the server, the form of errors) and its output (output.go).
+// sub-commands has a file. The families share a call (call.go: the options of a run; connect.go:
+// the connection to the server; advice.go: what an error says to look at) and its output
+// (output.go).
 package remote
 
 import (
@@ -77,7 +78,7 @@ func ktremotemgr() cli.Program[*call] {
 		About:    "a client of a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
 		New:      newCall,
-		Exit:     "0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
+		Exit:     "0 when the server has done it; 1 after any failure, among them a record that is not there; 2 and 3 where compare and migrate find servers that differ, or cannot tell; 130 where a signal has ended migrate before the switch; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
 		See:      []string{"ktserver", "kttimedmgr", "ktutilmgr"},
 	}
 }

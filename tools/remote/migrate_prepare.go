@@ -32,6 +32,8 @@ type migration struct {
 	near     time.Duration // lag at which the target has caught up
 	verify   string        // how to compare in the end: all, none, or a number of records
 	started  bool          // the file is of an earlier run
+	to       identity      // as which the target is spoken to
+	done     bool          // clients can move, or there is nothing left to do
 }
 
 // Values of -verify.
@@ -90,6 +92,9 @@ func (m *migration) begin(ctx context.Context) error {
 	switch {
 	case m.once:
 	case m.ts != "":
+		if _, err := m.logPosition(ctx); err != nil {
+			return err
+		}
 		ts, err := parseStamp(m.ts)
 		if err != nil {
 			return err
@@ -99,16 +104,26 @@ func (m *migration) begin(ctx context.Context) error {
 			m.file.Databases[i].Copied = true
 		}
 	default:
-		at, err := firstPosition(ctx, m.source.client)
-		if errors.Is(err, client.ErrNoLog) {
-			return fmt.Errorf("%s: %w: start it with -ulog DIR and -sid NUMBER, or stop whoever writes to it and use -once", m.source.name, err)
-		}
+		at, err := m.logPosition(ctx)
 		if err != nil {
-			return fmt.Errorf("read the update log of %s: %w", m.source.name, err)
+			return err
 		}
 		m.file.Stamp, m.file.LogID, m.file.LogFile = at.stamp, at.logID, at.file
 	}
 	return m.file.write()
+}
+
+// logPosition returns from where the log is followed after a copy that begins now. It fails if
+// there is no log.
+func (m *migration) logPosition(ctx context.Context) (position, error) {
+	at, err := firstPosition(ctx, m.source.client)
+	if errors.Is(err, client.ErrNoLog) {
+		return at, fmt.Errorf("%s: %w: start it with -ulog DIR and -sid NUMBER, or stop whoever writes to it and use -once", m.source.name, err)
+	}
+	if err != nil {
+		return at, fmt.Errorf("read the update log of %s: %w", m.source.name, err)
+	}
+	return at, nil
 }
 
 // refuseRecords refuses a target that has records: they would stay beside those of the source.
@@ -129,11 +144,17 @@ func (m *migration) refuseRecords(ctx context.Context) error {
 // which are names or numbers.
 func (m *migration) pairs(ctx context.Context) error {
 	var names [2][]string
+	var lives [2]life
 	for i, e := range []endpoint{m.source, m.target} {
-		var err error
-		if names[i], err = databaseNames(ctx, e.client); err != nil {
+		rows, err := e.client.Report(ctx)
+		if err != nil {
 			return fmt.Errorf("DB::report failed: %s: %w", e.name, err)
 		}
+		names[i], lives[i] = databaseNames(rows), lifeOf(rows)
+	}
+	// To clear the target would remove what is to be copied.
+	if m.source.name == m.target.name || lives[0].same(lives[1]) {
+		return usageError(fmt.Sprintf("%s and %s are the same server", m.source.name, m.target.name))
 	}
 	pairs := m.args[2:]
 	if len(pairs) == 0 {

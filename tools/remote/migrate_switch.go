@@ -54,7 +54,7 @@ func (m *migration) newFeed(ctx context.Context) (*feed, error) {
 		return nil, err
 	}
 	m.follower.host, m.follower.client = host, log.client // End closes it
-	m.follower.white, m.follower.wait = new(false), new(true)
+	m.follower.white, m.follower.wait, m.follower.limits = new(false), new(true), m.silence()
 	return &feed{follower: m.follower, to: m.tail, file: m.file, at: m.file.at(), pause: firstPause}, nil
 }
 
@@ -244,12 +244,14 @@ func (m *migration) finishOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.done = true
 	m.tell("done: %s has the records of %s", m.target.name, m.source.name)
 	return m.file.remove()
 }
 
 // finish says what to do now, and how to come back.
 func (m *migration) finish(ctx context.Context) error {
+	m.done = true
 	m.tell("switch now: %s has everything. Let the clients use it.", m.target.name)
 	at, err := firstPosition(ctx, m.target.client)
 	switch {

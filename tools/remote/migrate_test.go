@@ -186,7 +186,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 	require.True(t, found, r.stdout)
 	stdout, stderr, stop := background(t, strings.Fields(strings.Replace(back, "migrate ", "migrate -pos "+pos+" ", 1))...)
 	require.Eventually(t, func() bool { return listing(t, a, "0") == `{"key":"after","value":"the switch"}`+"\n" }, waitLimit, 10*time.Millisecond)
-	require.Zero(t, stop(), stderr.String())
+	require.Equal(t, 130, stop(), stderr.String())
 	require.NotContains(t, stdout.String(), "copied")
 }
 
@@ -203,8 +203,8 @@ func TestMigrateGoesOn(t *testing.T) {
 	args := []string{"migrate", "-pos", pos, a, to, "0=tree"}
 	stdout, stderr, stop := background(t, append([]string{"migrate", "-limit", "30k"}, args[1:]...)...)
 	require.Eventually(t, has(`"after"`), waitLimit, time.Millisecond)
-	require.Zero(t, stop(), stderr.String())
-	require.Contains(t, stdout.String(), "the same command goes on from "+pos)
+	require.Equal(t, 130, stop(), stderr.String())
+	require.Contains(t, stdout.String(), "ended before the switch: clients stay with "+a+"; the same command goes on from "+pos+", and with -switch")
 	copied := strings.Count(listing(t, to, "tree"), "\n")
 	require.Positive(t, copied)
 	require.Less(t, copied, 6000)
@@ -215,10 +215,10 @@ func TestMigrateGoesOn(t *testing.T) {
 	stdout, stderr, stop = background(t, args...)
 	require.Eventually(t, func() bool { return strings.Contains(stdout.String(), "caught up") }, waitLimit, time.Millisecond, stderr.String())
 	require.Contains(t, stdout.String(), "going on from ")
-	require.Regexp(t, fmt.Sprintf(`copied %d records`, 6000-copied), stdout.String())
+	require.Regexp(t, `copied [24]000 records`, stdout.String(), "a batch of 2000 is behind the saved place, or two")
 	require.NoError(t, first.Set(t.Context(), "late", []byte("update"), client.Never))
 	require.Eventually(t, func() bool { return strings.Contains(listing(t, to, "tree"), "late") }, waitLimit, time.Millisecond)
-	require.Zero(t, stop(), stderr.String())
+	require.Equal(t, 130, stop(), stderr.String())
 	require.Equal(t, listing(t, a, "0"), listing(t, to, "tree"))
 
 	for want, args := range map[string][]string{
@@ -226,13 +226,19 @@ func TestMigrateGoesOn(t *testing.T) {
 		"belongs to a migration of other":         {"-pos", pos, a, to, "0=0"},
 		"has 6000 records in the database for 0 ": {"-pos", pos + "2", a, to, "0=tree"},
 		"keeps no update log":                     {"-pos", pos + "2", "-merge", to, a, "tree=0"},
-		"are the same server":                     {a, a},
+		a + " are the same server":                {a, a},
+		"are the same server (":                   {"-clear", a, strings.Replace(a, "127.0.0.1", "localhost", 1)},
 		`has no database "none"; it has [":" `:    {a, to, "0=none"},
 		"a database is named twice":               {a, to, "0=0", "0=1"},
 		"-clear and -merge are opposites":         {"-clear", "-merge", a, to},
 		"-once goes neither with":                 {"-once", "-switch", a, to},
 		"connect to localhost:1: ":                {"localhost:1", to},
 		"-ts: must be a time stamp":               {"-ts", "x", "-pos", pos + "2", a, to, "0=tree"},
+		"keeps no update log, or does not let":    {"-ts", "now", "-pos", pos + "2", to, a, "tree=0"},
+		"must be a size: a number of bytes":       {"-limit", "20x", a, to},
+		"-quiet: must not be negative":            {"-quiet", "-1", a, to},
+		"-lag: must not be negative":              {"-lag", "-1", a, to},
+		"-token-file takes the place of":          {"-to-user", "anna", "-to-token-file", "x", a, to},
 	} {
 		r := command(t, "", append([]string{"migrate"}, args...)...)
 		require.Equal(t, 1, r.exit, want)
@@ -252,4 +258,37 @@ func TestMigrateThatDiffers(t *testing.T) {
 	require.Contains(t, r.stdout, "0\tdiffers\t10\t1\t11\n")
 	require.Contains(t, r.stdout, "do not switch\n"+a+" takes updates again\n")
 	require.NoError(t, put(t, a, "0", 10).Set(t.Context(), "a", nil, client.Never))
+}
+
+// TestMigrateWithCredentialsOfEach moves records to a server with an access file, and back. The
+// options with -to- are for the target alone.
+func TestMigrateWithCredentialsOfEach(t *testing.T) {
+	const token = "0123456789abcdef"
+	plain, guarded := startLogged(t, 1, "%"), "127.0.0.1:"+guardedServer(t, token, "allow anyone replicate from=local")
+	put(t, plain, "0", 10)
+	password := write(t, "password", "hunter2")
+	pos := filepath.Join(t.TempDir(), "x")
+	r := command(t, "", "migrate", "-once", "-pos", pos, "-to-user", "anna", "-to-password-file", password, plain, guarded)
+	require.Zero(t, r.exit, r.stderr)
+	r = command(t, "", "migrate", "-once", "-pos", pos, "-to-user", "anna", plain, guarded)
+	require.Contains(t, r.stderr, "wrong password")
+	back := guardedServer(t, token)
+	r = command(t, "", "migrate", "-once", "-pos", pos, "-token-file", write(t, "token", token), "-to-user", "anna", "-to-password-file", password,
+		guarded, "127.0.0.1:"+back)
+	require.Zero(t, r.exit, r.stderr)
+	require.Contains(t, r.stdout, "0\tequal\t10\t10\t0\n")
+	r = command(t, "", "migrate", "-once", "-clear", "-pos", pos, "-user", "anna", "-password-file", password, "127.0.0.1:"+back, plain)
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.stderr, "the binary protocol shows no credentials")
+}
+
+// TestMigrateWithTLSOfEach moves records between servers whose certificates have nothing in common.
+func TestMigrateWithTLSOfEach(t *testing.T) {
+	one, other := startSecured(t), startSecured(t)
+	args := []string{"migrate", "-once", "-pos", filepath.Join(t.TempDir(), "x")}
+	for prefix, s := range map[string]*secured{"-": one, "-to-": other} {
+		args = append(args, prefix+"tls-ca", s.ca.Path("ca.pem"), prefix+"tls-cert", s.ca.Path("user.pem"), prefix+"tls-key", s.ca.Path("user.key"), prefix+"tls-name", "db.example")
+	}
+	r := command(t, "", append(args, "127.0.0.1:"+one.data, "127.0.0.1:"+other.data)...)
+	require.Zero(t, r.exit, r.stderr)
 }

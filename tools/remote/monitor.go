@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type watchOptions struct {
 func (c *call) withWatch() *watchOptions {
 	o := &watchOptions{call: c.withDB().withJSON(), texts: map[string]*string{}}
 	for _, option := range [][2]string{
-		{"protocol", "only requests of this `protocol`, such as rpc, rest, binary, memcached"},
+		{"protocol", "only requests of this `protocol`: " + strings.Join(measured(), ", ")},
 		{"command", "only requests with this `command`"},
 		{"prefix", "only requests for keys that begin with this `text`"},
 		{"peer", "only requests of clients whose `address` begins so"},
@@ -34,9 +35,25 @@ func (c *call) withWatch() *watchOptions {
 	return o
 }
 
+// measured are the protocols whose requests a server measures.
+func measured() []string {
+	return []string{"rpc", "rest", "binary", "memcached", "counter", "lock", "sequence", "quota"}
+}
+
+// check finds options that would let nothing through, or have no meaning.
+func (o *watchOptions) check() error {
+	if name := *o.texts["protocol"]; o.flags.Changed("protocol") && !slices.Contains(measured(), name) {
+		return usageError(fmt.Sprintf("-protocol: there is no %q; it is one of %s", name, strings.Join(measured(), ", ")))
+	}
+	if *o.every < 1 {
+		return usageError("-every: must be at least 1")
+	}
+	return nil
+}
+
 // params returns the parameters of a procedure.
 func (o *watchOptions) params() []string {
-	params := []string{"every", strconv.FormatInt(max(1, *o.every), 10)}
+	params := []string{"every", strconv.FormatInt(*o.every, 10)}
 	for name, text := range o.texts {
 		if *text != "" {
 			params = append(params, name, *text)
@@ -55,7 +72,19 @@ func monitor(ctx context.Context, c *call) error {
 	failed := c.flags.Bool("failed", false, "only requests that have failed; a record that is not there is no failure")
 	most := c.flags.Integer("n", math.MaxInt64, "print so many requests and end (default: until Ctrl-C)")
 	limit := c.flags.Seconds("time", math.MaxInt64, "end after so many seconds (default: never)")
-	db, err := c.parseAndOpen(ctx, 0, 0)
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	switch {
+	case *most < 1:
+		return usageError("-n: must be at least 1")
+	case *limit <= 0:
+		return usageError("-time: must be more than 0; without it the requests are shown until Ctrl-C")
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,64 +161,6 @@ func (c *call) printRequest(f map[string]string) error {
 	}
 	_, err := fmt.Fprintln(c.out, line)
 	return err
-}
-
-// hotKeys prints the keys with the most requests.
-func hotKeys(ctx context.Context, c *call) error {
-	o := c.withHexOut().withWatch()
-	most := c.flags.Integer("n", 10, "print so many keys (default 10)")
-	length := c.flags.Seconds("time", 5*time.Second, "count for so many seconds, 60 at most (default 5)")
-	db, err := c.parseAndOpen(ctx, 0, 0)
-	if err != nil {
-		return err
-	}
-	if *most < 1 || *length <= 0 || *length > time.Minute {
-		return usageError("-n must be at least 1, -time more than 0 and at most 60")
-	}
-	rows, err := db.Call(ctx, "hotkeys", append(o.params(), "seconds", number(length.Seconds()), "max", strconv.FormatInt(*most, 10))...)
-	if err != nil {
-		return c.failed("DB::hotkeys", err)
-	}
-	over := int64(0)
-	for i := 1; ; i++ {
-		text, ok := rows[strconv.Itoa(i)]
-		if !ok {
-			break
-		}
-		f := fieldsOf(string(text))
-		n, _ := strconv.ParseInt(f["over"], 10, 64) // 0 if the server says something else
-		over = max(over, n)
-		if err := c.printHot(f); err != nil {
-			return err
-		}
-	}
-	if c.json {
-		return c.printJSON(show.Object{"requests": rows.Int("seen"), "left_out": rows.Int("left"), "seconds": length.Seconds()})
-	}
-	fmt.Fprintf(c.out, "%d requests in %v", rows.Int("seen"), *length)
-	if over > 0 {
-		fmt.Fprintf(c.out, "; no count is more than %d too high", over)
-	}
-	if left := rows.Int("left"); left > 0 {
-		fmt.Fprintf(c.out, "; %d more were left out", left)
-	}
-	return c.out.WriteByte('\n')
-}
-
-// printHot prints a key with its count and its database.
-func (c *call) printHot(f map[string]string) error {
-	key, _ := unquoted(f["key"])
-	db, _ := unquoted(f["db"])
-	if c.json {
-		o := show.Object{"db": db, "long": f["long"] == "1"}
-		o.Bytes("key", []byte(key), c.hexOut)
-		o.Text("count", f["count"])
-		o.Text("over", f["over"])
-		return c.printJSON(o)
-	}
-	fmt.Fprintf(c.out, "%s\t%s\t", f["count"], printable(db)) // Flush returns the error
-	c.print([]byte(key))
-	return c.out.WriteByte('\n')
 }
 
 // fieldsOf reads fields NAME=VALUE with blanks between them. A value that begins with a quote may

@@ -66,3 +66,33 @@ func TestHotKeys(t *testing.T) {
 	require.Contains(t, command(t, "", at("hotkeys", "-time", "61")...).stderr, "at most 60")
 	require.Contains(t, command(t, "", at("hotkeys", "-db", "none")...).stderr, "no such database")
 }
+
+func TestWatchOptionsThatLetNothingThrough(t *testing.T) {
+	for want, args := range map[string][]string{
+		`-protocol: there is no "nonsense"; it is one of rpc, rest, binary`: {"monitor", "-protocol", "nonsense"},
+		`-protocol: there is no "x"`:                                        {"hotkeys", "-protocol", "x"},
+		"-every: must be at least 1":                                        {"monitor", "-every", "0"},
+		"-time: must be more than 0; without it":                            {"monitor", "-time", "-1"},
+		"-n: must be at least 1":                                            {"monitor", "-n", "0"},
+		"-time: must be more than 0 and at most 60":                         {"hotkeys", "-time", "0"},
+		"-n: is for -watch":                                                 {"stats", "-n", "3"},
+		"-iv: is for -watch":                                                {"stats", "-iv", "3"},
+		"-all: is for -watch":                                               {"stats", "-all"},
+		"-n: must not be negative":                                          {"top", "-n", "-1"},
+		`has no figure whose name begins with "nosuch"`:                     {"stats", "db_0", "nosuch"},
+		`no figure whose name begins with "nosuch": ktremotem`:              {"stats", "-watch", "-n", "1", "nosuch"},
+		"-n: must be a number of followers":                                 {"wait", "-n", "-4"},
+		"-time: must not be negative":                                       {"wait", "-time", "-1"},
+		"-parts: must be at least 1":                                        {"checksum", "-parts", "0"},
+		"-wait: must not be negative":                                       {"compare", "-wait", "-1", "localhost"},
+		"-rate: must not be negative":                                       {"bigkeys", "-rate", "-1"},
+		"-bg begins a compaction, and -abort ends one":                      {"compact", "-bg", "-abort"},
+		"-mport: must be 1 to 65535":                                        {"tunerepl", "-mport", "0", "localhost"},
+		"-port: must be 1 to 65535":                                         {"get", "-port", "65536", "k"},
+	} {
+		r := command(t, "", at(args[0], args[1:]...)...)
+		require.Equal(t, 1, r.exit, args)
+		require.Contains(t, r.stderr, want)
+		require.Empty(t, r.stdout)
+	}
+}

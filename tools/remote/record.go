@@ -109,7 +109,7 @@ func setBulk(ctx context.Context, c *call) error {
 	if len(c.args)%2 != 0 {
 		return usageError("the last key has no value")
 	}
-	db, err := c.open(ctx)
+	db, err := c.openFor(ctx, *binary)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,10 @@ func (c *call) withBulk() *bool {
 // removeBulk removes records together.
 func removeBulk(ctx context.Context, c *call) error {
 	binary := c.withBulk()
-	db, err := c.parseAndOpen(ctx, 0, -1)
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	db, err := c.openFor(ctx, *binary)
 	if err != nil {
 		return err
 	}
@@ -157,7 +160,10 @@ func removeBulk(ctx context.Context, c *call) error {
 // getBulk prints records: sorted by key, or with the binary protocol in the order of the arguments.
 func getBulk(ctx context.Context, c *call) error {
 	binary := c.withHexOut().withJSON().withBulk()
-	db, err := c.parseAndOpen(ctx, 0, -1)
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	db, err := c.openFor(ctx, *binary)
 	if err != nil {
 		return err
 	}

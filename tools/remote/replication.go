@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 
@@ -18,6 +19,9 @@ func tuneReplication(ctx context.Context, c *call) error {
 	role := c.roleOptions()
 	if err := c.parse(0, 1); err != nil {
 		return err
+	}
+	if *port < 1 || *port > math.MaxUint16 {
+		return usageError("-mport: must be 1 to 65535")
 	}
 	if only, err := role.set(ctx); only || err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -45,6 +46,12 @@ func waitReplicas(ctx context.Context, c *call) error {
 	limit := c.flags.Seconds("time", 5*time.Second, "wait so many seconds at most (default 5)")
 	if err := c.parse(0, 0); err != nil {
 		return err
+	}
+	switch {
+	case *n < 0 || *n > math.MaxInt32:
+		return usageError("-n: must be a number of followers")
+	case *limit < 0:
+		return usageError("-time: must not be negative")
 	}
 	at := uint64(0)
 	if *ts != "" {
@@ -121,7 +128,13 @@ func compact(ctx context.Context, c *call) error {
 	c.withDB().withSignals()
 	background := c.flags.Bool("bg", false, "do not wait for the end; inform -st tells how far it is")
 	abort := c.flags.Bool("abort", false, "end the compaction under way; the file stays as it is")
-	db, err := c.parseAndOpen(ctx, 0, 0)
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	if *background && *abort {
+		return usageError("-bg begins a compaction, and -abort ends one")
+	}
+	db, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +164,7 @@ func script(ctx context.Context, c *call) error {
 	if len(c.args)%2 == 0 {
 		return usageError("the last key has no value")
 	}
-	db, err := c.open(ctx)
+	db, err := c.openFor(ctx, *binary)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 )
-
-// quietLimit is how long a server may be silent before slave -uw connects again. The server sends
-// ten heartbeats a second, so a longer silence means that the connection is dead.
-const quietLimit = 10 * time.Second
 
 // slave prints the server's update log, lists its files, or removes them.
 func slave(ctx context.Context, c *call) error {
@@ -36,8 +31,9 @@ func slave(ctx context.Context, c *call) error {
 	case *files:
 		return f.listFiles(ctx)
 	}
-	if *f.wait && *c.timeout <= 0 {
-		*c.timeout = quietLimit
+	f.limits = c.silence()
+	if !*f.wait && *c.timeout <= 0 { // one connection, for as long as it takes
+		f.limits = silence{scan: math.MaxInt64, beat: math.MaxInt64}
 	}
 	return f.feed(ctx)
 }

@@ -2,19 +2,16 @@ package remote
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"gotycoon/client"
 	"gotycoon/internal/vfs"
-	"gotycoon/ulog"
 )
 
 // follower is one run of slave.
@@ -26,6 +23,25 @@ type follower struct {
 	wait   *bool
 	pos    string // -pos
 	accept *bool  // -gap-continue
+	limits silence
+}
+
+// silence is how long a server may send nothing before a feed with -uw connects again.
+type silence struct {
+	scan time.Duration // before its first heartbeat
+	beat time.Duration // after it
+}
+
+// silence returns the limits: those of -tout, or else the usual ones. The server sends heartbeats
+// again and again when it has sent all updates, so a longer silence means that the connection is
+// dead. Before that an original may be silent for minutes: it reads its log from the beginning of a
+// file, and passes over what was not asked for, before it sends the first byte. To connect again
+// would make it begin anew each time.
+func (c *call) silence() silence {
+	if limit := *c.timeout; limit > 0 {
+		return silence{scan: limit, beat: limit}
+	}
+	return silence{scan: 10 * time.Minute, beat: 10 * time.Second}
 }
 
 // The pause before a lost server is tried again. It doubles with each failure, up to longPause.
@@ -85,7 +101,7 @@ func (f *follower) feed(ctx context.Context) error {
 	if ok {
 		r.at = kept
 	}
-	if _, err := f.open(ctx); err != nil {
+	if _, err := f.openBinary(ctx); err != nil {
 		return f.openError(err)
 	}
 	if f.pos != "" {
@@ -98,11 +114,10 @@ func (f *follower) feed(ctx context.Context) error {
 
 // openError is the original's error, and a line with the reason.
 func (f *follower) openError(err error) error {
-	text := err.Error()
-	if i := strings.LastIndex(text, advice("")); i >= 0 {
-		text = text[i+len(advice("")):]
+	if known, ok := errors.AsType[*noConnection](err); ok {
+		err = &lostServer{known.addr, known.cause}
 	}
-	return fmt.Errorf("%s: open error%s", f.peer(), advice(text))
+	return fmt.Errorf("%s: open error\n%s: %w", f.peer(), program, err)
 }
 
 // untilSignal returns a context that ends with the first signal to terminate, so that the position
@@ -149,19 +164,33 @@ func (r *feed) rest(ctx context.Context) bool {
 	return pause(ctx, long) == nil
 }
 
-// follow prints the updates that come over one connection.
+// follow prints the updates that come over one connection. The time that it needs itself is no
+// silence of the server.
 func (r *feed) follow(ctx context.Context) error {
 	r.checked = false
-	for u, err := range r.client.FollowLog(ctx, r.at.stamp, uint16(*r.sid), *r.white) {
+	heard, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := r.limits.scan
+	quiet := time.AfterFunc(limit, func() { cancel(errSilent) })
+	defer quiet.Stop()
+	for u, err := range r.client.FollowLog(heard, r.at.stamp, uint16(*r.sid), *r.white) {
+		quiet.Stop()
 		if err == nil {
 			err = r.take(ctx, u)
 		}
 		if err != nil {
 			return err
 		}
+		if u.Heartbeat {
+			limit = r.limits.beat
+		}
+		quiet.Reset(limit)
 	}
 	return nil
 }
+
+// errSilent is the end of a connection on which nothing comes.
+var errSilent = errors.New("the server has sent nothing for too long")
 
 // take handles one message of the stream. At the first message it calls check: now the server reads
 // its log and keeps the files, so the answer about the log's beginning stays true while the
@@ -209,7 +238,9 @@ func (r *feed) check(ctx context.Context) error {
 	if !*r.wait && r.pos == "" {
 		return nil
 	}
-	reach, err := r.client.UlogReach(ctx, r.at.stamp)
+	limited, cancel := context.WithTimeout(ctx, r.limits.beat)
+	defer cancel()
+	reach, err := r.client.UlogReach(limited, r.at.stamp)
 	switch {
 	case errors.Is(err, client.ErrNetwork):
 		return err
@@ -244,59 +275,4 @@ func (r *feed) missing(reach client.Reach) string {
 // warn prints a warning for people.
 func (r *feed) warn(text string) {
 	fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text)
-}
-
-// receive prints an update.
-func (f *follower) receive(_ context.Context, u client.LogMessage) error {
-	if len(u.Log) == 0 {
-		return nil
-	}
-	return f.show(u)
-}
-
-// flush prints what is buffered.
-func (f *follower) flush(context.Context) error { return f.out.Flush() }
-
-// show prints an update: time stamp, server ID, database, operation, and key and value in Base64.
-func (f *follower) show(u client.LogMessage) error {
-	up, err := ulog.ParseMessage(u.Log)
-	name, columns := "unknown", [][]byte{unknownPart(u.Log)}
-	switch {
-	case err == nil && up.Op == ulog.OpSet:
-		name, columns = "set", [][]byte{up.Key, up.Value}
-	case err == nil && up.Op == ulog.OpRemove:
-		name, columns = "remove", [][]byte{up.Key}
-	case err == nil && up.Op == ulog.OpClear:
-		name, columns = "clear", nil
-	}
-	if f.json {
-		return f.printJSON(updateObject(u, up, name, columns))
-	}
-	fmt.Fprintf(f.out, "%d\t%d\t%d\t%s", u.TS, up.SID, up.DBID, name) // Flush returns the error
-	for _, column := range columns {
-		fmt.Fprintf(f.out, "\t%s", base64.StdEncoding.EncodeToString(column))
-	}
-	return f.out.WriteByte('\n')
-}
-
-// updateObject makes the JSON object of an update. Keys and values are always in Base64, since a
-// value is printed as it is stored, with its expiration time in front.
-func updateObject(u client.LogMessage, up ulog.Update, name string, columns [][]byte) map[string]any {
-	m := map[string]any{"ts": u.TS, "sid": up.SID, "db": up.DBID, "op": name}
-	for i, key := range [...]string{"key_base64", "value_base64"} {
-		if i < len(columns) {
-			m[key] = base64.StdEncoding.EncodeToString(columns[i])
-		}
-	}
-	return m
-}
-
-// unknownPart returns the part that the original prints of an update that it does not understand:
-// everything behind the IDs, without the last byte.
-func unknownPart(msg []byte) []byte {
-	const ids = 4
-	if len(msg) <= ids {
-		return nil
-	}
-	return msg[ids : len(msg)-1]
 }

@@ -22,18 +22,28 @@ func stats(ctx context.Context, c *call) error {
 	if err := c.parse(0, -1); err != nil {
 		return err
 	}
-	if err := checkInterval(*every); err != nil {
+	for _, name := range []string{"n", "iv", "all"} {
+		if c.flags.Changed(name) && !*watch {
+			return usageError("-" + name + ": is for -watch")
+		}
+	}
+	if err := checkInterval(*every, *times); err != nil {
 		return err
 	}
 	if _, err := c.open(ctx); err != nil {
 		return err
 	}
-	if *watch {
-		return c.watch(ctx, *every, *times, v)
-	}
 	now, err := c.sample(ctx)
 	if err != nil {
 		return err
+	}
+	for _, prefix := range c.args {
+		if len(v.figures(now, prefix)) == 0 {
+			return fmt.Errorf("%s has no figure whose name begins with %q: %s stats prints all", c.peerName(), prefix, program)
+		}
+	}
+	if *watch {
+		return c.watch(ctx, *every, *times, v)
 	}
 	return v.showOnce(now)
 }
@@ -46,7 +56,7 @@ type statsView struct {
 
 // showOnce prints the present figures.
 func (v *statsView) showOnce(now *sample) error {
-	figures := v.figures(now)
+	figures := v.figures(now, v.args...)
 	if v.json {
 		return v.printJSON(figures)
 	}
@@ -59,7 +69,7 @@ func (v *statsView) showOnce(now *sample) error {
 // show prints what has changed between two samples: a head with the time, then a line for each
 // figure with its value and its change per second.
 func (v *statsView) show(before, now *sample) error {
-	was, is := v.figures(before), v.figures(now)
+	was, is := v.figures(before, v.args...), v.figures(now, v.args...)
 	seconds := max(now.at.Sub(before.at).Seconds(), minInterval.Seconds())
 	changes := show.Object{"time": now.at.Unix()}
 	if !v.json {
@@ -82,9 +92,9 @@ func (v *statsView) show(before, now *sample) error {
 }
 
 // figures returns those rows of a report that are numbers, and whose names begin with one of the
-// arguments. Each database has two: db_N_count and db_N_size. The clocks are left out, because they
-// always change.
-func (v *statsView) figures(s *sample) map[string]float64 {
+// prefixes, if there are any. Each database has two: db_N_count and db_N_size. The clocks are left
+// out, because they always change.
+func (v *statsView) figures(s *sample, prefixes ...string) map[string]float64 {
 	found := map[string]float64{}
 	for name, text := range s.rows {
 		if n, err := strconv.ParseFloat(string(text), 64); err == nil && !slices.Contains(clocks, name) {
@@ -95,7 +105,7 @@ func (v *statsView) figures(s *sample) map[string]float64 {
 		found[fmt.Sprintf("db_%d_count", i)], found[fmt.Sprintf("db_%d_size", i)] = d.count, d.size
 	}
 	maps.DeleteFunc(found, func(name string, _ float64) bool {
-		return len(v.args) > 0 && !slices.ContainsFunc(v.args, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		return len(prefixes) > 0 && !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	})
 	return found
 }

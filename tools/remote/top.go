@@ -16,7 +16,7 @@ func top(ctx context.Context, c *call) error {
 	if err := c.parse(0, 0); err != nil {
 		return err
 	}
-	if err := checkInterval(*every); err != nil {
+	if err := checkInterval(*every, *times); err != nil {
 		return err
 	}
 	if _, err := c.open(ctx); err != nil {
@@ -32,8 +32,12 @@ func (c *call) withInterval() *time.Duration {
 	return c.flags.Seconds("iv", time.Second, "look every so many seconds (default 1)")
 }
 
-// checkInterval refuses intervals that would put load on the server.
-func checkInterval(every time.Duration) error {
+// checkInterval refuses intervals that would put load on the server, and numbers of looks that are
+// none.
+func checkInterval(every time.Duration, times int64) error {
+	if times < 0 {
+		return usageError("-n: must not be negative")
+	}
 	if every < minInterval {
 		return usageError(fmt.Sprintf("-iv: must be at least %v", minInterval.Seconds()))
 	}

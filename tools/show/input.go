@@ -16,11 +16,14 @@ import (
 func OpenInput(name string) (in io.ReadCloser, size int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: open error", name)
+		return nil, 0, &OpenError{name, err}
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
+	}
+	if info.IsDir() {
+		return nil, 0, errors.Join(fmt.Errorf("%s: is a directory; name a file", name), f.Close())
 	}
 	if !info.Mode().IsRegular() {
 		return f, -1, nil
@@ -30,6 +33,18 @@ func OpenInput(name string) (in io.ReadCloser, size int64, err error) {
 	}
 	return f, info.Size(), nil
 }
+
+// OpenError is the error of a file that cannot be opened.
+type OpenError struct {
+	Name string
+	Err  error
+}
+
+// Error is the line of the original, which gives no reason.
+func (e *OpenError) Error() string { return e.Name + ": open error" }
+
+// Unwrap returns the reason.
+func (e *OpenError) Unwrap() error { return e.Err }
 
 // unpacked returns the decompressed content of a file. packed reports whether the file's name says
 // that it is compressed.

@@ -58,5 +58,5 @@ func (c *call) Options() *cli.Flags { return c.flags }
 // End closes the databases that the run has opened, and prints the buffered output. It returns the
 // first error.
 func (c *call) End(err error) error {
-	return firstError(firstError(err, c.closeAll()), c.out.Flush())
+	return advised(firstError(firstError(err, c.closeAll()), c.out.Flush()))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
@@ -34,6 +35,11 @@ func verify(ctx context.Context, c *call) error {
 	path, err := c.filePath(c.args[0])
 	if err != nil {
 		return err
+	}
+	if len(c.args) > 1 { // a directory that is not there would look like a log without records
+		if _, err := os.ReadDir(c.args[1]); err != nil {
+			return fmt.Errorf("the update log: %w", err)
+		}
 	}
 	v := &verification{call: c, fs: vfs.OS{}, path: path, facts: show.Object{}}
 	if err := v.file(); err != nil {

@@ -71,6 +71,7 @@ func TestVerifySound(t *testing.T) {
 	require.Contains(t, out, "\nclosed: yes\n")
 	require.Equal(t, "sound\n", lastLine(out))
 	require.Contains(t, succeed(t, "verify", e.path, e.dir), "\nupdates: 400\n")
+	require.Contains(t, fail(t, "verify", e.path, e.dir+"x"), "the update log: open "+e.dir+"x: no such file or directory")
 	path, _ := crashed(t, 100)
 	out = succeed(t, "verify", path)
 	require.Contains(t, out, "\nclosed: no\n")

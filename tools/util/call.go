@@ -43,9 +43,14 @@ func (c *call) input() ([]byte, error) {
 	if len(c.args) == 0 {
 		return io.ReadAll(c.stdin)
 	}
-	content, err := os.ReadFile(c.args[0])
+	return readFile(c.args[0])
+}
+
+// readFile reads a whole file. The first line of its error is that of the original.
+func readFile(name string) ([]byte, error) {
+	content, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: open error", c.args[0])
+		return nil, fmt.Errorf("%s: open error\n%s: %w", name, program, err)
 	}
 	return content, nil
 }

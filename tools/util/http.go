@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -137,11 +136,7 @@ func (r *requester) content() ([]byte, error) {
 	case literal:
 		return []byte(text), nil
 	case text != "":
-		content, err := os.ReadFile(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: open error", text)
-		}
-		return content, nil
+		return readFile(text)
 	case *r.post || *r.put:
 		return io.ReadAll(r.stdin)
 	}

@@ -50,10 +50,8 @@ func rpc(ctx context.Context, c *call) error {
 	})
 	defer cl.Close()
 	if err := cl.Connect(ctx); err != nil {
-		if config != nil {
-			return fmt.Errorf("opening the connection failed: %w", err)
-		}
-		return errors.New("opening the connection failed") // as the original says it
+		// The first line is that of the original.
+		return fmt.Errorf("opening the connection failed\n%s: %s:%d: %w", program, *host, *port, err)
 	}
 	params := make([]string, 0, len(c.args))
 	for _, arg := range c.args[1:] {

@@ -98,7 +98,7 @@ func TestEncode(t *testing.T) {
 	require.Equal(t, succeed(t, in, "enc"), succeed(t, "", "enc", "-b64", file))
 	require.Equal(t, "6120623dff2f000a\n", succeed(t, "", "hex", file))
 	require.Equal(t, in, succeed(t, "61 20 62 3D FF 2F 00 0A", "hex", "-d"))
-	require.Equal(t, "ktutilmgr: nofile: open error\n", command("", "hex", "nofile").stderr)
+	require.Equal(t, "ktutilmgr: nofile: open error\nktutilmgr: open nofile: no such file or directory\n", command("", "hex", "nofile").stderr)
 }
 
 func TestHTTP(t *testing.T) {
