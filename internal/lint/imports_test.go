@@ -54,6 +54,8 @@ var arrows = map[string][]string{
 	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
 	"db/dberr":           {},
+	"db/engine":          {"ulog"},
+	"db/engine/mem":      {"db/engine", "ulog"}, // for tests
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},
 	"db/pages":           {"db/owed", "db/record", "db/store"},
@@ -74,6 +76,8 @@ var arrows = map[string][]string{
 	"db/voidstore":       {"db/store", "ulog/update"},
 	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
+
+	"db/engine/enginetest": {"db/engine", "db/record", "ulog"}, // for tests
 
 	"tools/remote":                {"client", "db/checksum", "db/filestore", "db/owed", "db/rebuild", "db/record", "db/store", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/redisfile", "tools/show", "ulog"},
 	"tools/load":                  {"client/wire/frame", "internal/histogram"},
