@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
 	"db/dberr":           {},
 	"db/engine":          {"ulog"},
+	"db/engine/gather":   {"db/engine", "db/record", "internal/metrics", "ulog"},
 	"db/engine/mem":      {"db/engine", "ulog"}, // for tests
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},
