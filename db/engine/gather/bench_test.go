@@ -30,7 +30,7 @@ func BenchmarkSet(b *testing.B) {
 		for _, group := range []int{1, 512} {
 			b.Run(fmt.Sprintf("callers=%d/group=%d", callers, group), func(b *testing.B) {
 				bench(b, callers, gather.Options{Group: group}, slow, func(g *gather.Gather, k engine.Key, value []byte) error {
-					_, err := g.Do(context.Background(), gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: len(value), Body: func(v *gather.View) error {
+					_, err := do(context.Background(), g, operation{Keys: []engine.Key{k}, Blind: true, Size: len(value), Body: func(v *gather.View) error {
 						v.Set(k, value, engine.Forever)
 						return nil
 					}})
@@ -71,7 +71,7 @@ func BenchmarkOverhead(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			value := make([]byte, 100)
 			run(b, callers, gather.New(&void{}, gather.Options{}), func(g *gather.Gather, k engine.Key) error {
-				_, err := g.Do(context.Background(), gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: 100, Body: func(v *gather.View) error {
+				_, err := do(context.Background(), g, operation{Keys: []engine.Key{k}, Blind: true, Size: 100, Body: func(v *gather.View) error {
 					v.Set(k, value, engine.Forever)
 					return nil
 				}})

@@ -28,7 +28,7 @@ func TestAnEngineThatIsFull(t *testing.T) {
 			return f
 		}}, gather.Options{})
 		defer w.close()
-		var ops []gather.Operation
+		var ops []operation
 		for i := range 20 {
 			ops = append(ops, set(strconv.Itoa(i), "v"))
 		}
@@ -71,22 +71,27 @@ func TestManyOperationsOfOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := against(t, 2, "0", gather.Options{Queue: 50})
 		defer w.close()
-		var ops []gather.Operation
+		var ops []operation
 		for n := range 50 {
 			k := key(strconv.Itoa(n % 5))
-			ops = append(ops, gather.Operation{Keys: []engine.Key{k}, Size: 100, Body: func(v *gather.View) error {
+			ops = append(ops, operation{Keys: []engine.Key{k}, Size: 100, Body: func(v *gather.View) error {
 				before, _ := v.Read(k)
 				v.Set(k, slices.Concat(before.Value, []byte{byte('a' + n/5)}), engine.Forever)
 				return nil
 			}})
 		}
-		ops = append(ops, set("too", "much"))
+		ops = append(ops, increment("too much"))
 		go func() {
 			synctest.Wait() // all of them wait behind the first
 			close(r.begin)
 		}()
 		next := 0
-		w.gathers[0].DoAll(context.Background(), ops, func(i int, o gather.Outcome, err error) {
+		var plain []gather.Operation
+		for i := range ops {
+			plain = append(plain, ops[i].plain())
+		}
+		body := func(i int, v *gather.View) error { return ops[i].Body(v) }
+		w.gathers[0].DoAll(context.Background(), plain, body, func(i int, o gather.Outcome, err error) {
 			require.Equal(t, next, i)
 			next++
 			if i == 50 {
@@ -139,5 +144,65 @@ func TestAReadThatIsRefused(t *testing.T) {
 			}
 		}
 		require.Equal(t, 10, refused)
+	})
+}
+
+// A body that panics takes nobody with it but its caller, and changes nothing.
+func TestABodyThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := one(t, &gate{name: mem.Write, delay: time.Millisecond}, mem.Options{}, gather.Options{Lanes: 1})
+		defer w.close()
+		first := w.begin(set("first", "1"))
+		var work sync.WaitGroup
+		for i := range 30 {
+			work.Go(func() {
+				k := key(strconv.Itoa(i))
+				body := func(v *gather.View) error {
+					if i%3 == 1 {
+						panic("on purpose")
+					}
+					v.Set(k, []byte("v"), engine.Forever)
+					return nil
+				}
+				defer func() { require.Equal(t, i%3 == 1, recover() != nil) }()
+				_, err := do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{k}, Body: body})
+				require.NoError(t, err)
+			})
+		}
+		work.Wait()
+		first()
+		require.Equal(t, "v - v", w.value("0")+" "+w.value("1")+" "+w.value("2"))
+	})
+}
+
+// A caller whose time ends while the lane is about to have its body run leaves; nobody waits for
+// the caller, whatever it finds first.
+func TestCallersWhoLeaveWhenTheirTurnComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := one(t, &gate{name: mem.Read, delay: time.Millisecond}, mem.Options{}, gather.Options{})
+		defer w.close()
+		var made atomic.Int64
+		var work sync.WaitGroup
+		for i := range 200 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%8)*10*time.Millisecond)
+			work.Go(func() {
+				defer cancel()
+				op := increment(strconv.Itoa(i % 5))
+				switch _, err := do(ctx, w.gathers[0], op); {
+				case err == nil:
+					made.Add(1)
+				default:
+					require.NotEqual(t, engine.Refused, engine.KindOf(err))
+				}
+			})
+		}
+		work.Wait()
+		sum := 0
+		for i := range 5 {
+			n, _ := strconv.Atoi(w.value(strconv.Itoa(i)))
+			sum += n
+		}
+		require.GreaterOrEqual(t, sum, int(made.Load()))
+		require.NotZero(t, made.Load())
 	})
 }

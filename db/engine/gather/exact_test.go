@@ -83,7 +83,7 @@ func transfers(t *testing.T, seed uint64) {
 	var all []engine.Key
 	for n := range accounts {
 		all = append(all, key(strconv.Itoa(n)))
-		_, err := w.gathers[0].Do(ctx, set(strconv.Itoa(n), "10"))
+		_, err := do(ctx, w.gathers[0], set(strconv.Itoa(n), "10"))
 		require.NoError(t, err)
 	}
 	errPoor := errors.New("not enough")
@@ -98,7 +98,7 @@ func transfers(t *testing.T, seed uint64) {
 					if to >= from {
 						to++
 					}
-					_, err := g.Do(ctx, gather.Operation{Keys: []engine.Key{all[from], all[to]}, Body: func(v *gather.View) error {
+					_, err := do(ctx, g, operation{Keys: []engine.Key{all[from], all[to]}, Body: func(v *gather.View) error {
 						if read(v, all[from]) < n {
 							return errPoor
 						}
@@ -144,13 +144,13 @@ func TestWhatWasReadCounts(t *testing.T) {
 		both := []engine.Key{key("alice"), key("bob")}
 		for range 50 {
 			for _, k := range both {
-				_, err := w.gathers[0].Do(context.Background(), set(string(k.Key), "on call"))
+				_, err := do(context.Background(), w.gathers[0], set(string(k.Key), "on call"))
 				require.NoError(t, err)
 			}
 			var work sync.WaitGroup
 			for i, g := range w.gathers {
 				work.Go(func() {
-					_, err := g.Do(context.Background(), gather.Operation{Keys: both, Body: func(v *gather.View) error {
+					_, err := do(context.Background(), g, operation{Keys: both, Body: func(v *gather.View) error {
 						if _, there := v.Read(both[1-i]); there {
 							v.Remove(both[i])
 						}
@@ -183,15 +183,15 @@ func TestWhatIsMadeAndRemoved(t *testing.T) {
 		}}, gather.Options{})
 		defer w.close()
 		k, other := key("k"), key("other")
-		both := func(change func(v *gather.View)) gather.Operation {
-			return gather.Operation{Keys: []engine.Key{k, other}, Body: func(v *gather.View) error {
+		both := func(change func(v *gather.View)) operation {
+			return operation{Keys: []engine.Key{k, other}, Body: func(v *gather.View) error {
 				change(v)
 				addTo(v, other, 1)
 				return nil
 			}}
 		}
 		answers := w.begin(
-			gather.Operation{Keys: []engine.Key{key("a"), key("b")}, Blind: true, Body: func(v *gather.View) error {
+			operation{Keys: []engine.Key{key("a"), key("b")}, Blind: true, Body: func(v *gather.View) error {
 				v.Set(key("a"), nil, engine.Forever)
 				return nil
 			}},
@@ -199,7 +199,7 @@ func TestWhatIsMadeAndRemoved(t *testing.T) {
 			both(func(v *gather.View) { v.Remove(k) }),
 		)
 		<-time.After(15 * time.Millisecond) // the second group is on its way
-		_, err := w.gathers[1].Do(context.Background(), set("k", "of another server"))
+		_, err := do(context.Background(), w.gathers[1], set("k", "of another server"))
 		require.NoError(t, err)
 		for _, a := range answers() {
 			require.NoError(t, a.err)
@@ -231,7 +231,7 @@ func TestNobodyStarves(t *testing.T) {
 		both, longest := []engine.Key{key("0"), key("1")}, time.Duration(0)
 		for range 100 {
 			began := time.Now()
-			_, err := w.gathers[0].Do(ctx, gather.Operation{Keys: both, Body: func(v *gather.View) error {
+			_, err := do(ctx, w.gathers[0], operation{Keys: both, Body: func(v *gather.View) error {
 				addTo(v, both[0], 1)
 				addTo(v, both[1], -1)
 				return nil

@@ -43,19 +43,17 @@ func (o *Options) setDefaults() {
 
 // Operation is a step of one caller.
 type Operation struct {
-	// Keys are those that Body reads or changes. The keys' bytes are not needed after Do.
+	// Keys are those that the body reads or changes. Their bytes are not needed after Do.
 	Keys []engine.Key
-	// Body reads and changes records through v and does nothing else that counts: it may run
-	// several times, and then only the last time counts. It runs in another goroutine, while Do
-	// waits, and must be quick. What it has changed counts also if it returns an error, which
-	// becomes that of Do. nil: nothing is changed.
-	Body func(v *View) error
-	// Blind says that Body reads nothing.
+	// Updates are made by an operation without a body. They must not change during Do.
+	Updates []ulog.Update
+	// Blind says that the body reads nothing.
 	Blind bool
-	// Size is about how many bytes Body stores.
+	// Size is about how many bytes are stored.
 	Size int
 
-	// As in engine.Group. What they point to must not change any more. With a Clear Body is blind.
+	// As in engine.Group. What they point to must not change any more. With a Clear the body is
+	// blind.
 	Clear    *engine.Clear
 	Position *ulog.Position
 	Guard    *engine.Term
@@ -126,26 +124,35 @@ func New(e engine.Engine, o Options) *Gather {
 // Do carries out an operation and returns when the engine has made it. The error is that of the
 // body, or an *engine.Error, which says whether anything has happened. When ctx ends, or
 // Options.Timeout has passed, Do returns soon.
-func (g *Gather) Do(ctx context.Context, op Operation) (Outcome, error) {
-	t, err := g.begin(ctx, op)
+//
+// body reads and changes records through the view and does nothing else that counts: it may run
+// several times, and then only the last time counts. It runs in the caller's goroutine, and others
+// wait for it meanwhile, so it must be quick. What it has changed counts also if it returns an
+// error, which becomes that of Do. With nil the operation's Updates are made, without a change of
+// goroutines.
+func (g *Gather) Do(ctx context.Context, op Operation, body func(v *View) error) (Outcome, error) {
+	t, err := g.begin(ctx, &op, nil, body != nil)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer g.leave(t.size)
-	return g.await(ctx, t)
+	return g.await(ctx, t, func(_ *task, v *View) error { return body(v) })
 }
 
 // DoAll carries out operations that have nothing to do with each other but that one caller brings
 // them, and returns when each has been made, or has failed. Each has one key. Those on the same key
-// are made in their order; bodies of different keys may run at the same time. answer is called for
-// each, in the order of ops.
-func (g *Gather) DoAll(ctx context.Context, ops []Operation, answer func(i int, o Outcome, err error)) {
+// are made in their order. body runs for the i-th operation, one at a time; a nil body is as in Do.
+// answer is called for each, in the order of ops.
+func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
 	tasks, errs := make([]*task, len(ops)), make([]error, len(ops))
+	turns, places := make(chan turn, len(g.lanes)), make(map[*task]int, len(ops))
 	for i := range ops {
 		if len(ops[i].Keys) != 1 || ops[i].alone() {
 			panic("gather: an operation of DoAll needs the broad lane, which has another order")
 		}
-		tasks[i], errs[i] = g.begin(ctx, ops[i])
+		if tasks[i], errs[i] = g.begin(ctx, &ops[i], turns, body != nil); errs[i] == nil {
+			places[tasks[i]] = i
+		}
 	}
 	for i, t := range tasks {
 		if t == nil {
@@ -153,14 +160,15 @@ func (g *Gather) DoAll(ctx context.Context, ops []Operation, answer func(i int, 
 			continue
 		}
 		size := t.size
-		o, err := g.await(ctx, t)
+		o, err := g.await(ctx, t, func(t *task, v *View) error { return body(places[t], v) })
 		g.leave(size)
 		answer(i, o, err)
 	}
 }
 
-// begin gives an operation to its lane. The caller calls leave with the size of the task.
-func (g *Gather) begin(ctx context.Context, op Operation) (*task, error) {
+// begin gives an operation to its lane. The caller calls leave with the size of the task. turns is
+// where the caller is told that a body is to run, nil for the task's own place.
+func (g *Gather) begin(ctx context.Context, op *Operation, turns chan turn, hasBody bool) (*task, error) {
 	if err := g.limits.Fits(len(op.Keys)); err != nil {
 		return nil, err
 	}
@@ -171,7 +179,15 @@ func (g *Gather) begin(ctx context.Context, op Operation) (*task, error) {
 	if err := g.enter(ctx, size); err != nil {
 		return nil, err
 	}
-	t := g.task(op, size)
+	t := g.task(*op, size)
+	if hasBody {
+		if t.turns = turns; turns == nil {
+			t.turns = t.own
+		}
+	}
+	if !hasBody {
+		t.op.Blind = true
+	}
 	g.lane(t).put(t)
 	return t, nil
 }

@@ -37,12 +37,12 @@ type answer struct {
 
 // begin begins operations, one after the other, and returns when all of them wait. The answers come
 // in their order.
-func (w *world) begin(ops ...gather.Operation) (answers func() []answer) {
+func (w *world) begin(ops ...operation) (answers func() []answer) {
 	channels := make([]chan answer, len(ops))
 	for i, op := range ops {
 		channels[i] = make(chan answer, 1)
 		go func() {
-			o, err := w.gathers[0].Do(context.Background(), op)
+			o, err := do(context.Background(), w.gathers[0], op)
 			channels[i] <- answer{o, err}
 		}()
 		synctest.Wait()
@@ -65,9 +65,9 @@ func (w *world) groups() (sizes []int) {
 	return sizes
 }
 
-func increment(name string) gather.Operation {
+func increment(name string) operation {
 	k := key(name)
-	return gather.Operation{Keys: []engine.Key{k}, Body: func(v *gather.View) error {
+	return operation{Keys: []engine.Key{k}, Body: func(v *gather.View) error {
 		addTo(v, k, 1)
 		return nil
 	}}
@@ -80,7 +80,7 @@ func TestWhatMeetsOnAKeyIsOneChange(t *testing.T) {
 		w := one(t, &gate, mem.Options{}, gather.Options{SID: 7})
 		defer w.close()
 		first := w.begin(set("n", "5"))
-		var ops []gather.Operation
+		var ops []operation
 		var read []uint64
 		for range 10 {
 			op := increment("n")
@@ -117,16 +117,16 @@ func TestOnlyWhatIsNeededIsAsked(t *testing.T) {
 		var gate gate
 		w := one(t, &gate, mem.Options{}, gather.Options{})
 		defer w.close()
-		_, err := w.gathers[0].Do(context.Background(), set("k", "1"))
+		_, err := do(context.Background(), w.gathers[0], set("k", "1"))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, gate.seen.Load(), "a number for the lane, and a write")
-		_, err = w.gathers[0].Do(context.Background(), gather.Operation{Keys: []engine.Key{key("k")}, Body: func(v *gather.View) error {
+		_, err = do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{key("k")}, Body: func(v *gather.View) error {
 			v.Read(key("k"))
 			return nil
 		}})
 		require.NoError(t, err)
 		require.EqualValues(t, 3, gate.seen.Load(), "a read")
-		_, err = w.gathers[0].Do(context.Background(), gather.Operation{Keys: []engine.Key{key("none")}, Body: func(v *gather.View) error {
+		_, err = do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{key("none")}, Body: func(v *gather.View) error {
 			v.Remove(key("none"))
 			return nil
 		}})
@@ -154,7 +154,7 @@ func TestGroupsHaveASize(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := one(t, new(gate), mem.Options{Limits: c.limits}, c.options)
 			defer w.close()
-			ops := []gather.Operation{set("first", "1")}
+			ops := []operation{set("first", "1")}
 			for i := range 10 {
 				ops = append(ops, set(strconv.Itoa(i), strings.Repeat("v", c.size)))
 			}
@@ -182,7 +182,7 @@ func TestARefusedOperationStandsAlone(t *testing.T) {
 			}
 		}
 		require.Equal(t, "1 1 1", w.value("a")+" "+w.value("b")+" "+w.value("c"))
-		_, err := w.gathers[0].Do(context.Background(), gather.Operation{Keys: make([]engine.Key, 5)})
+		_, err := do(context.Background(), w.gathers[0], operation{Keys: make([]engine.Key, 5)})
 		require.EqualError(t, err, "the engine changes at most 4 records in one step")
 	})
 }
@@ -194,14 +194,14 @@ func TestTheBroadLane(t *testing.T) {
 		w := one(t, new(gate), mem.Options{}, gather.Options{})
 		defer w.close()
 		a, b := key("a"), key("b")
-		both := gather.Operation{Keys: []engine.Key{b, a}, Body: func(v *gather.View) error {
+		both := operation{Keys: []engine.Key{b, a}, Body: func(v *gather.View) error {
 			addTo(v, a, 1)
 			addTo(v, b, 2)
 			return nil
 		}}
 		lease, lost, err := w.engines[0].Leases().Hold(t.Context(), "follow")
 		require.NoError(t, err)
-		follow := gather.Operation{
+		follow := operation{
 			Keys: []engine.Key{a, key("c")}, Blind: true, Guard: &lease, Position: &ulog.Position{State: []byte("here")},
 			Body: func(v *gather.View) error {
 				v.Apply(&ulog.Update{SID: 9, Op: ulog.OpSet, Key: []byte("a"), Value: append(record.AppendXT(nil, engine.Forever), '7'), Origin: ulog.Origin{Log: 5, Stamp: 6}})
@@ -209,7 +209,7 @@ func TestTheBroadLane(t *testing.T) {
 				return nil
 			},
 		}
-		clear := gather.Operation{Clear: &engine.Clear{Log: []ulog.Update{{Op: ulog.OpClear}}}}
+		clear := operation{Clear: &engine.Clear{Log: []ulog.Update{{Op: ulog.OpClear}}}}
 		began := time.Now()
 		broad := w.begin(both, both, both, follow, both, clear)
 		narrow := w.begin(set("c", "1"))
@@ -233,7 +233,7 @@ func TestTheBroadLane(t *testing.T) {
 
 		require.NoError(t, w.engines[0].Close())
 		<-lost
-		_, err = w.gathers[0].Do(context.Background(), follow)
+		_, err = do(context.Background(), w.gathers[0], follow)
 		require.ErrorIs(t, err, engine.ErrFenced)
 	})
 }

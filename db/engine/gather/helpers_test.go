@@ -14,6 +14,8 @@ import (
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/mem"
+	"gotycoon/db/record"
+	"gotycoon/ulog"
 )
 
 func key(name string) engine.Key { return engine.Key{Key: []byte(name)} }
@@ -28,6 +30,27 @@ func eachSeed(t *testing.T, n uint64, test func(t *testing.T, seed uint64)) {
 	for seed := range n {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { test(t, seed) })
 	}
+}
+
+// operation is a gather.Operation and its body.
+type operation struct {
+	Keys    []engine.Key
+	Updates []ulog.Update
+	Blind   bool
+	Size    int
+	Body    func(v *gather.View) error
+
+	Clear    *engine.Clear
+	Position *ulog.Position
+	Guard    *engine.Term
+}
+
+func (o *operation) plain() gather.Operation {
+	return gather.Operation{Keys: o.Keys, Updates: o.Updates, Blind: o.Blind, Size: o.Size, Clear: o.Clear, Position: o.Position, Guard: o.Guard}
+}
+
+func do(ctx context.Context, g *gather.Gather, o operation) (gather.Outcome, error) {
+	return g.Do(ctx, o.plain(), o.Body)
 }
 
 // world is a place with some servers, each with a Gather.
@@ -73,7 +96,7 @@ func (w *world) value(name string) string {
 // add adds n to the number of a key.
 func add(g *gather.Gather, name string, n int) (sum int, err error) {
 	k := key(name)
-	_, err = g.Do(context.Background(), gather.Operation{Keys: []engine.Key{k}, Body: func(v *gather.View) error {
+	_, err = do(context.Background(), g, operation{Keys: []engine.Key{k}, Body: func(v *gather.View) error {
 		sum = addTo(v, k, n)
 		return nil
 	}})
@@ -93,13 +116,10 @@ func read(v *gather.View, k engine.Key) int {
 	return n
 }
 
-// set returns an operation that stores a record.
-func set(name, value string) gather.Operation {
-	k := key(name)
-	return gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: len(value), Body: func(v *gather.View) error {
-		v.Set(k, []byte(value), engine.Forever)
-		return nil
-	}}
+// set returns an operation that stores a record, and has no body.
+func set(name, value string) operation {
+	stored := append(record.AppendXT(nil, engine.Forever), value...)
+	return operation{Keys: []engine.Key{key(name)}, Size: len(value), Updates: []ulog.Update{{Op: ulog.OpSet, Key: []byte(name), Value: stored}}}
 }
 
 // gate makes calls of an engine wait, and counts them.

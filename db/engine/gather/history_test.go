@@ -144,7 +144,7 @@ func (h *history) one(t *testing.T, dice *rand.Rand, client int, g *gather.Gathe
 		}
 		r.ok = true
 	} else {
-		_, err = g.Do(ctx, gather.Operation{Keys: []engine.Key{k}, Blind: c.verb == "set", Body: c.body(k, &r)})
+		_, err = do(ctx, g, operation{Keys: []engine.Key{k}, Blind: c.verb == "set", Body: c.body(k, &r)})
 	}
 	over := h.clock.Add(1)
 	var failed *engine.Error

@@ -85,17 +85,17 @@ func TestAHoldHasAllKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := against(t, 4, "hot", gather.Options{})
 		defer w.close()
-		reader := gather.Operation{Keys: []engine.Key{key("x"), key("hot")}, Body: func(v *gather.View) error {
+		reader := operation{Keys: []engine.Key{key("x"), key("hot")}, Body: func(v *gather.View) error {
 			addTo(v, key("hot"), 1)
 			return nil
 		}}
-		blind := gather.Operation{Keys: []engine.Key{key("hot"), key("z"), key("y")}, Blind: true, Body: func(v *gather.View) error {
+		blind := operation{Keys: []engine.Key{key("hot"), key("z"), key("y")}, Blind: true, Body: func(v *gather.View) error {
 			for _, name := range []string{"hot", "y", "z"} {
 				v.Set(key(name), []byte("5"), engine.Forever)
 			}
 			return nil
 		}}
-		ops := []gather.Operation{{Keys: []engine.Key{key("a"), key("b")}, Blind: true, Body: func(v *gather.View) error {
+		ops := []operation{{Keys: []engine.Key{key("a"), key("b")}, Blind: true, Body: func(v *gather.View) error {
 			v.Set(key("a"), nil, engine.Forever)
 			return nil
 		}}}

@@ -131,14 +131,14 @@ func TestALateGroup(t *testing.T) {
 		w := newWorld(t, 1, mem.Options{Faults: faults}, gather.Options{})
 		defer w.close()
 		g := w.gathers[0]
-		_, err := g.Do(context.Background(), set("k", "old"))
+		_, err := do(context.Background(), g, set("k", "old"))
 		require.NoError(t, err)
 		silent.Store(true)
-		_, err = g.Do(context.Background(), set("k", "unknown"))
+		_, err = do(context.Background(), g, set("k", "unknown"))
 		require.ErrorIs(t, err, gather.ErrNoAnswer)
 		silent.Store(false)
 		<-time.After(time.Second)
-		_, err = g.Do(context.Background(), set("k", "new"))
+		_, err = do(context.Background(), g, set("k", "new"))
 		require.NoError(t, err)
 		<-time.After(time.Minute) // the group has arrived
 		require.Equal(t, "new", w.value("k"))
@@ -154,7 +154,7 @@ func TestTheQueueHasBounds(t *testing.T) {
 			defer w.close()
 			op := set("k", string(make([]byte, 100)))
 			answers := w.begin(op, op, op)
-			_, err := w.gathers[0].Do(context.Background(), op)
+			_, err := do(context.Background(), w.gathers[0], op)
 			require.ErrorIs(t, err, gather.ErrBusy)
 			require.Equal(t, engine.Undone, engine.KindOf(err))
 			require.EqualValues(t, 3, w.gathers[0].Stats().Queue)
@@ -177,7 +177,7 @@ func TestCallersLeave(t *testing.T) {
 		first := w.begin(set("first", "1"))
 		ran, name, value := 0, []byte("k"), []byte("value")
 		do := func(ctx context.Context) error {
-			_, err := w.gathers[0].Do(ctx, gather.Operation{Keys: []engine.Key{{Key: name}}, Blind: true, Body: func(v *gather.View) error {
+			_, err := do(ctx, w.gathers[0], operation{Keys: []engine.Key{{Key: name}}, Blind: true, Body: func(v *gather.View) error {
 				ran++
 				v.Set(engine.Key{Key: name}, value, engine.Forever)
 				return nil
@@ -220,7 +220,7 @@ func TestCloseWaits(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- w.gathers[0].Close() }()
 		synctest.Wait()
-		_, err := w.gathers[0].Do(context.Background(), set("c", "3"))
+		_, err := do(context.Background(), w.gathers[0], set("c", "3"))
 		require.ErrorIs(t, err, gather.ErrClosed)
 		_, err = w.gathers[0].Read(context.Background(), []engine.Key{key("a")})
 		require.ErrorIs(t, err, gather.ErrClosed)

@@ -24,7 +24,7 @@ func TestReadsGather(t *testing.T) {
 		w := one(t, &gate, mem.Options{}, gather.Options{Readers: 2})
 		defer w.close()
 		for i := range 20 {
-			_, err := w.gathers[0].Do(context.Background(), set(fmt.Sprintf("%02d", i), strconv.Itoa(i)))
+			_, err := do(context.Background(), w.gathers[0], set(fmt.Sprintf("%02d", i), strconv.Itoa(i)))
 			require.NoError(t, err)
 		}
 		done := make(chan error, 100)
@@ -69,7 +69,7 @@ func TestReadsOfLargeRecordsComeInPieces(t *testing.T) {
 		gate := gate{name: mem.Read}
 		w := one(t, &gate, mem.Options{}, gather.Options{Readers: 1, GroupBytes: 100 << 10})
 		defer w.close()
-		_, err := w.gathers[0].Do(context.Background(), set("k", string(bytes.Repeat([]byte("v"), 50<<10))))
+		_, err := do(context.Background(), w.gathers[0], set("k", string(bytes.Repeat([]byte("v"), 50<<10))))
 		require.NoError(t, err)
 		for range 20 { // it learns how large records are
 			_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})

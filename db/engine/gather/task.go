@@ -12,21 +12,26 @@ import (
 // phase is how far a task is.
 type phase byte
 
-//	put                body has run            answered
+//	         its turn          body has run           answered
+//	waiting ──────────► called ─────────────► flying ──────────► settled
+//	   ▲                               │
+//	   └───────────────────────────────┘
+//	             lost, undone
 //
-// waiting ──────► waiting ───────────────► flying ───────────────► settled
-//
-//	▲      lost, undone      │
-//	└────────────────────────┤
-//	     caller has left     ▼
-//
-// waiting, flying ─────────────────────────► abandoned
+// From each of them but settled a task becomes abandoned when its caller leaves.
 const (
-	waiting   phase = iota // nothing of it is under way; its body may run
+	waiting   phase = iota // nothing of it is under way
+	called                 // the lane waits until the caller has run the body
 	flying                 // its changes are under way
 	settled                // its caller has the answer, or is about to
 	abandoned              // its caller has left
 )
+
+// turn is a lane's request to a caller: run the body of this task now.
+type turn struct {
+	task *task
+	view *View
+}
 
 // task is an operation under way. Its caller leaves it to the pool, unless it has abandoned it.
 type task struct {
@@ -39,7 +44,11 @@ type task struct {
 	done    chan struct{} // of one
 	timer   *time.Timer
 
-	mu      sync.Mutex // held while the body runs
+	own   chan turn     // of one
+	turns chan turn     // own, or that of a caller with many tasks; nil: there is no body
+	ran   chan struct{} // of one: the body has run, or the caller has left
+
+	mu      sync.Mutex
 	phase   phase
 	outcome Outcome
 	err     error // of the body, or why the operation was not made
@@ -53,7 +62,10 @@ type task struct {
 func (g *Gather) task(op Operation, size int) *task {
 	t, ok := g.tasks.Get().(*task)
 	if !ok {
-		t = &task{done: make(chan struct{}, 1), timer: time.NewTimer(g.opts.Timeout)}
+		t = &task{
+			done: make(chan struct{}, 1), timer: time.NewTimer(g.opts.Timeout),
+			own: make(chan turn, 1), ran: make(chan struct{}, 1),
+		}
 	}
 	t.op, t.size, t.arrived, t.phase, t.lost = op, size, time.Now(), waiting, 0
 	t.keys, t.room = copyKeys(t.keys[:0], t.room[:0], op.Keys)
@@ -81,23 +93,31 @@ func copyKeys(dst []engine.Key, room []byte, keys []engine.Key) ([]engine.Key, [
 	return dst, room
 }
 
-// await waits for the answer to a task.
-func (g *Gather) await(ctx context.Context, t *task) (Outcome, error) {
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		if left, err := t.abandon(ctx.Err()); left {
-			return Outcome{}, err
+// await waits for the answer to a task. Meanwhile it runs the bodies whose turn it is: that of the
+// task, and those of other tasks of the same caller.
+func (g *Gather) await(ctx context.Context, t *task, body func(t *task, v *View) error) (Outcome, error) {
+	for answered := false; !answered; {
+		select {
+		case next := <-t.turns:
+			next.task.run(next.view, body)
+			continue
+		case <-t.done:
+		case <-ctx.Done():
+			if left, err := t.abandon(ctx.Err(), body); left {
+				return Outcome{}, err
+			}
+		case <-t.timer.C:
+			g.outage.suspect(t.arrived)
+			why := fmt.Errorf("the engine has not been ready for it within %v", g.opts.Timeout)
+			if left, err := t.abandon(why, body); left {
+				return Outcome{}, err
+			}
 		}
-	case <-t.timer.C:
-		g.outage.suspect(t.arrived)
-		if left, err := t.abandon(fmt.Errorf("the engine has not been ready for it within %v", g.opts.Timeout)); left {
-			return Outcome{}, err
-		}
+		answered = true
 	}
 	t.timer.Stop()
 	outcome, err := t.outcome, t.err
-	t.op, t.outcome, t.err = Operation{}, Outcome{}, nil
+	t.op, t.outcome, t.err, t.turns = Operation{}, Outcome{}, nil, nil
 	const keepRoom, keepKeys = 4 << 10, 64
 	if cap(t.room) > keepRoom || cap(t.keys) > keepKeys {
 		t.room, t.keys = nil, nil
@@ -106,13 +126,27 @@ func (g *Gather) await(ctx context.Context, t *task) (Outcome, error) {
 	return outcome, err
 }
 
+// run runs the body of a task whose turn it is. When the body panics, the lane goes on without the
+// task.
+func (t *task) run(v *View, body func(t *task, v *View) error) {
+	next := abandoned
+	var err error
+	defer func() {
+		t.mu.Lock()
+		t.phase, t.err = next, err
+		t.mu.Unlock()
+		t.ran <- struct{}{}
+	}()
+	err = body(t, v)
+	next = flying
+}
+
 // abandon leaves a task, unless its answer has come. The body does not run any more then.
-func (t *task) abandon(why error) (left bool, err error) {
+func (t *task) abandon(why error, body func(t *task, v *View) error) (left bool, err error) {
 	t.mu.Lock()
 	was := t.phase
 	if was != settled {
 		t.phase = abandoned
-		t.op.Body = nil
 	}
 	t.mu.Unlock()
 	switch was {
@@ -121,22 +155,46 @@ func (t *task) abandon(why error) (left bool, err error) {
 		return false, nil
 	case flying:
 		return true, ErrNoAnswer
+	case called: // the turn is here, or about to be; those of other tasks may be before it
+		next := <-t.turns
+		for ; next.task != t; next = <-t.turns {
+			next.task.run(next.view, body)
+		}
+		t.ran <- struct{}{}
 	}
 	return true, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("%w: nothing was changed", why)}
 }
 
-// runs runs the body, and reports whether the caller still waits.
+// runs has the body run, or makes the operation's updates where it has none, and reports whether
+// the caller still waits.
 func (t *task) runs(v *View) bool {
+	if !t.begin(v) {
+		return false
+	}
+	if t.turns == nil {
+		return true
+	}
+	t.turns <- turn{t, v}
+	<-t.ran
+	return !t.left()
+}
+
+// begin makes the updates of an operation without a body; for one that has a body it only says that
+// the body may run.
+func (t *task) begin(v *View) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase == abandoned {
 		return false
 	}
-	t.err, t.changed, t.phase = nil, false, flying
-	if t.op.Body != nil {
-		v.task = t
-		t.err = t.op.Body(v)
+	v.task, t.err, t.changed, t.phase = t, nil, false, called
+	if t.turns != nil {
+		return true
 	}
+	for i := range t.op.Updates {
+		v.Apply(&t.op.Updates[i])
+	}
+	t.phase = flying
 	return true
 }
 

@@ -35,7 +35,7 @@ func TestAGroupIsAsOneAfterTheOther(t *testing.T) {
 				require.NoError(t, a.err)
 			}
 			broad := seed%2 == 1 // all keys are named, so the broad lane takes them
-			var ops []gather.Operation
+			var ops []operation
 			var got, want []string
 			for n := range 12 {
 				name, value, verb := string("abcd"[dice.IntN(4)]), strconv.Itoa(n), dice.IntN(5)
@@ -55,7 +55,7 @@ func TestAGroupIsAsOneAfterTheOther(t *testing.T) {
 				case 3:
 					delete(model, name)
 				}
-				op := gather.Operation{Keys: []engine.Key{k}, Blind: verb == 0, Body: func(v *gather.View) error {
+				op := operation{Keys: []engine.Key{k}, Blind: verb == 0, Body: func(v *gather.View) error {
 					got[i] = ""
 					if verb > 0 {
 						if r, found := v.Read(k); found {
