@@ -18,6 +18,8 @@ type batch struct {
 	held int      // bytes of old that the client's memory has given
 	own  Pending  // for an operation that waits itself, see ownPending
 	owed *Pending // of the client; nil: own counts
+	from source   // where records are read; nil: from the database
+	view view     // from of a database that an engine keeps
 
 	glance glance
 
@@ -90,7 +92,22 @@ func (b *batch) free() {
 	b.master, b.renewed, b.stays, b.early = false, nil, false, nil
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.owed, b.held = nil, 0
+	b.from, b.view = nil, view{}
 	b.db.batches.Put(b)
+}
+
+// restart forgets what the body has done, which is to run again.
+func (b *batch) restart() {
+	clear(b.ups)
+	b.ups, b.room, b.err, b.mortals, b.stays = b.ups[:0], b.room[:0], nil, 0, false
+}
+
+// live returns the live record of key. r is asked before a large value is copied behind dst.
+func (b *batch) live(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
+	if b.from != nil {
+		return b.db.readFrom(b.from, r, dst, key)
+	}
+	return b.db.read(r, dst, key)
 }
 
 // read returns the live record of key. The value is valid until the next read.
@@ -187,7 +204,7 @@ func (b *batch) exists(key []byte) (bool, error) {
 // look returns the size of the live record of key. A large value is not copied.
 func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 	b.glance.size = 0
-	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
+	value, xt, found, err := b.live(&b.glance, b.old[:0], key)
 	if cap(value) > cap(b.old) {
 		b.old = value[:0]
 	}
@@ -201,7 +218,7 @@ func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 // scratch was too small, its memory is given back to the purse.
 func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
 	before := p.Taken()
-	value, xt, found, err = b.db.read(p, b.old[:0], key)
+	value, xt, found, err = b.live(p, b.old[:0], key)
 	if cap(value) > cap(b.old) {
 		b.old = value[:0]
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/gate"
 	"gotycoon/ulog"
 )
@@ -34,6 +35,8 @@ type Catalog struct {
 
 	gate gate.Gate // of all databases
 
+	groups *gather.Gather // nil without Options.Shared
+
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue
 
@@ -47,6 +50,9 @@ func (c *Catalog) OnGuard(set func()) { c.onGuard = set }
 // OnRefusal has why called for each update that SetGuarded refuses: the client gets its error, or
 // ErrReadOnly where it returns nil. It must be quick. It is set before clients come.
 func (c *Catalog) OnRefusal(why func() error) { c.guard.why = why }
+
+// Groups returns the groups in which operations go to the engine, nil without Options.Shared.
+func (c *Catalog) Groups() *gather.Gather { return c.groups }
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -368,6 +374,9 @@ func (c *Catalog) CloseLog() error {
 		if err := c.closeDB(d); err != nil {
 			return err
 		}
+	}
+	if c.groups != nil {
+		_ = c.groups.Close() // never fails
 	}
 	if c.log == nil {
 		return nil

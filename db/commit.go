@@ -11,8 +11,12 @@ import (
 // modify locks the key, calls body, which reads the record and puts updates into the batch, and
 // commits the batch, also when body returns an error: a remove that finds nothing is logged all the
 // same.
-func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
+func (d *core) modify(p *Pending, key []byte, h how, body func(b *batch) error) error {
 	if err := d.writable(key); err != nil {
+		return err
+	}
+	if d.shared != nil {
+		_, err := d.shared.modify(p, key, h, body)
 		return err
 	}
 	b := d.newBatch()
@@ -45,11 +49,17 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	return err
 }
 
+// how says what an engine wants to know of a body before it runs.
+type how struct {
+	blind bool // it reads nothing
+	bytes int  // about so many are stored
+}
+
 // examine is modify for an operation that may only read; such a call works on a read-only database
 // too.
 func (d *core) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
 	if !onlyReads {
-		return d.modify(p, key, body)
+		return d.modify(p, key, how{}, body)
 	}
 	b := d.newBatch()
 	defer b.free()

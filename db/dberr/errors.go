@@ -129,11 +129,20 @@ var (
 	ErrElsewhere = errors.New("another server is the primary")
 )
 
-// Unavailable reports whether an error means that followers were missing, or a primary, so that the
-// same request may succeed later. The server logs when that begins and when it ends, not each
-// request.
+// Causes of errors of databases whose records are in an engine that several servers share.
+var (
+	// ErrEngine: the engine has not carried the operation out, and will not. Nothing has changed.
+	ErrEngine = errors.New("the engine has not answered")
+	// ErrOutcome: nobody knows whether the engine has carried the operation out.
+	ErrOutcome = errors.New("what the engine has done is not known")
+)
+
+// Unavailable reports whether an error means that followers were missing, or a primary, or the
+// engine of the databases, so that the same request may succeed later. The server logs when that
+// begins and when it ends, not each request.
 func Unavailable(err error) bool {
-	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrNoPrimary)
+	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrNoPrimary) ||
+		errors.Is(err, ErrEngine) || errors.Is(err, ErrOutcome)
 }
 
 // Expected reports whether an error says something about the state of the server that the log has,

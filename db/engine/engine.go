@@ -145,6 +145,9 @@ type Snapshot interface {
 	// may be in it too. It is 0 without a log.
 	Stamp() Stamp
 
+	// Count returns the number of records of the moment, which is exact.
+	Count(ctx context.Context) (int64, error)
+
 	// Scan returns records of the moment as Engine.Scan does. When the engine cannot show the
 	// moment any more, the error is Undone and the caller begins anew with another snapshot.
 	Scan(ctx context.Context, s Scan) (Page, error)

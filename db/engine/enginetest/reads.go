@@ -170,6 +170,9 @@ func testSnapshot(h *host) {
 		}
 	}
 	require.Equal(h, []string{"a=1", "b=2"}, all)
+	n, err := snap.Count(w.ctx)
+	require.NoError(h, err)
+	require.EqualValues(h, 2, n)
 	require.NoError(h, snap.Close())
 	require.NoError(h, snap.Close())
 	texts, _ := w.logged(snap.Stamp())

@@ -65,6 +65,9 @@ func testClaims(h *host) {
 	page, err := snap.Scan(h.Context(), engine.Scan{Edge: true, Limit: 100})
 	require.NoError(h, err)
 	require.Equal(h, []string{"q:0", "q:2", "q:3", "r:1"}, keysOf(page.Records), "a snapshot has what is claimed")
+	count, err := snap.Count(h.Context())
+	require.NoError(h, err)
+	require.EqualValues(h, 4, count)
 	require.NoError(h, snap.Close())
 
 	back, err := a.Claims().GiveBackAll(h.Context(), b.id.Lane) // the server b has ended

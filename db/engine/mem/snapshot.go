@@ -34,6 +34,10 @@ type frozen struct {
 
 func (f *frozen) Stamp() engine.Stamp { return f.stamp }
 
+func (f *frozen) Count(ctx context.Context) (int64, error) {
+	return ask(ctx, f.v, Call{Name: Count}, func() (int64, error) { return int64(len(f.table.records)), nil })
+}
+
 func (f *frozen) Scan(ctx context.Context, s engine.Scan) (engine.Page, error) {
 	return ask(ctx, f.v, Call{Name: Scan}, func() (engine.Page, error) { return f.table.page(s), nil })
 }
