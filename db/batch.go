@@ -18,8 +18,7 @@ type batch struct {
 	held int      // bytes of old that the client's memory has given
 	own  Pending  // for an operation that waits itself, see ownPending
 	owed *Pending // of the client; nil: own counts
-	from source   // where records are read; nil: from the database
-	view view     // from of a database that an engine keeps
+	view view     // where records are read while a group of the engine has its turn
 
 	glance glance
 
@@ -92,7 +91,7 @@ func (b *batch) free() {
 	b.master, b.renewed, b.stays, b.early = false, nil, false, nil
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.owed, b.held = nil, 0
-	b.from, b.view = nil, view{}
+	b.view = view{}
 	b.db.batches.Put(b)
 }
 
@@ -104,10 +103,15 @@ func (b *batch) restart() {
 
 // live returns the live record of key. r is asked before a large value is copied behind dst.
 func (b *batch) live(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
-	if b.from != nil {
-		return b.db.readFrom(b.from, r, dst, key)
+	if b.view.View == nil {
+		return b.db.read(r, dst, key)
 	}
-	return b.db.read(r, dst, key)
+	at := len(dst)
+	if dst, found, err = b.view.Get(dst, key, r); err != nil || !found {
+		return nil, 0, false, systemError(err)
+	}
+	value, xt, found = b.db.live(dst[at:])
+	return value, xt, found, nil
 }
 
 // read returns the live record of key. The value is valid until the next read.

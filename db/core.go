@@ -223,11 +223,6 @@ type shared struct {
 	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
 }
 
-// source is where a batch reads records.
-type source interface {
-	Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error)
-}
-
 // versions is what last writer wins needs of one database: the file, which has the versions, and
 // the number of updates that takeOver has changed.
 type versions struct {
@@ -318,21 +313,22 @@ func (d *core) keeps(key []byte) bool {
 // read returns the value of a live record, in the room behind dst where that is large enough. r is
 // asked before a large value is copied.
 func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
-	return d.readFrom(d.records(), r, dst, key)
-}
-
-// readFrom is read from a source.
-func (d *core) readFrom(from source, r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
 	at := len(dst)
-	dst, found, err = from.Get(dst, key, r)
+	dst, found, err = d.records().Get(dst, key, r)
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
-	xt, value, found = d.Split(dst[at:])
+	value, xt, found = d.live(dst[at:])
+	return value, xt, found, nil
+}
+
+// live takes apart the stored value of a record, which is found unless it has expired.
+func (d *core) live(stored []byte) (value []byte, xt int64, found bool) {
+	xt, value, found = d.Split(stored)
 	if !found || xt != record.MaxXT && record.Expired(xt, d.seconds()) { // the clock takes as long as a hash
-		return nil, 0, false, nil
+		return nil, 0, false
 	}
-	return value, xt, true, nil
+	return value, xt, true
 }
 
 const (

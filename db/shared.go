@@ -102,9 +102,8 @@ func (s *shared) turn(p *Pending, b *batch, v *gather.View, whole bool, body fun
 		return s.db.refusal()
 	}
 	b.view = view{s, v}
-	b.from = &b.view
 	err := body(b)
-	b.from, b.view = nil, view{}
+	b.view = view{}
 	if err := s.storable(b); err != nil {
 		return err
 	}

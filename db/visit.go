@@ -55,7 +55,7 @@ func (b *batch) numbered(key []byte, found bool, number uint64) error {
 
 // unique returns the number of the record of a key as the batch reads it.
 func (b *batch) unique(key []byte) uint64 {
-	if b.from == nil {
+	if b.view.View == nil {
 		return b.db.unique(key)
 	}
 	rec, _ := b.view.Read(b.view.of.key(key))
