@@ -54,6 +54,12 @@ type early struct {
 	kept int           // bytes of room on the disk that is kept for the value
 }
 
+// how says what an engine wants to know of a body before it runs.
+type how struct {
+	blind bool // it reads nothing
+	bytes int  // about so many are stored
+}
+
 const (
 	leastRoom = 512
 	keepRoom  = 64 << 10 // larger scratch space is not kept

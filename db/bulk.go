@@ -96,15 +96,23 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 
 // setShared is setChunk for a database that an engine keeps.
 func (d *DB) setShared(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	var keys [][]byte
+	bytes := 0
 	for i := range recs {
 		if err = d.writable(recs[i].Key); err != nil {
-			if recs = recs[:i]; atomic {
+			if atomic {
 				return 0, err
 			}
 			break
 		}
+		keys = append(keys, recs[i].Key)
+		bytes += len(recs[i].Value)
 	}
-	stored, failed := d.shared.setAll(p, recs, atomic)
+	stored, failed := d.shared.setAll(p, keys, bytes, atomic, func(b *batch) {
+		for _, r := range recs[:len(keys)] {
+			b.put(nil, r.Key, r.Value, r.Room, d.absolute(r.XT))
+		}
+	})
 	if failed != nil {
 		err = failed
 	}

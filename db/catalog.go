@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -325,6 +326,26 @@ func (c *Catalog) collect() {
 		}
 		for _, d := range c.dbs {
 			d.sweeper.serve(goOn)
+		}
+	}
+}
+
+// sweepShared removes what has expired from databases that an engine keeps. Each server does so,
+// and the engine sees to it that two do not wait for each other.
+func (c *Catalog) sweepShared() {
+	if c.groups == nil || c.opts.ReadOnly {
+		return
+	}
+	for {
+		pause := time.NewTimer(sweepEvery/2 + rand.N(sweepEvery))
+		select {
+		case <-c.quit:
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		for _, d := range c.dbs {
+			_, _ = d.shared.swept(sweepLate) // an error: the next time
 		}
 	}
 }

@@ -48,7 +48,11 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 		if err := p.Await(nil); err != nil {
 			return nil, err
 		}
-		return d.shared.take(prefix, from)
+		rec, err := d.shared.take(prefix, from)
+		if err != nil {
+			return nil, err
+		}
+		return &Claim{Key: rec.Key.Key, Value: rec.Value, hidden: claimed{rec.Key.Key, rec.XT}, db: &d.core, rec: rec}, nil
 	}
 	for {
 		key, err := d.firstLive(heed, prefix, from)
@@ -159,7 +163,7 @@ func (c *Claim) Finish(p *Pending) error {
 		if err := c.db.shared.admit(p); err != nil {
 			return err
 		}
-		return c.db.shared.finish(c)
+		return c.db.shared.finish(c.rec)
 	}
 	return c.db.modify(p, c.Key, how{}, func(b *batch) error {
 		if c.holds() {
@@ -178,7 +182,7 @@ func (c *Claim) Finish(p *Pending) error {
 // restart, unless the next claim of the record could write.
 func (c *Claim) GiveBack(p *Pending) error {
 	if c.rec != nil {
-		return c.db.shared.giveBack(c)
+		return c.db.shared.giveBack(c.rec)
 	}
 	if c.hidden.xt == record.MaxXT && c.show() {
 		return nil

@@ -49,12 +49,6 @@ func (d *core) modify(p *Pending, key []byte, h how, body func(b *batch) error) 
 	return err
 }
 
-// how says what an engine wants to know of a body before it runs.
-type how struct {
-	blind bool // it reads nothing
-	bytes int  // about so many are stored
-}
-
 // examine is modify for an operation that may only read; such a call works on a read-only database
 // too.
 func (d *core) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
@@ -109,21 +103,6 @@ func (d *core) throttleFor(value []byte) error {
 		return nil
 	}
 	return systemError(d.file.ThrottleLarge())
-}
-
-// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
-// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
-func (d *core) barred(joins bool) <-chan struct{} {
-	t := d.tx.Load()
-	switch {
-	case t == nil:
-		return nil
-	case !t.shared.Load():
-		return t.turned
-	case !joins:
-		return t.ended
-	}
-	return nil
 }
 
 // lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked

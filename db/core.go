@@ -68,12 +68,12 @@ import (
 // # Records in an engine that several servers share
 //
 // A database whose records are in a PostgreSQL has the same operations, and another way of a
-// commit: it is the engine that locks, orders and keeps (package db/engine). Such a core has shared,
-// and each of the few ways in (modify, setChunk, removeChunk, AcceptBulk, getBulk, replicate, clear,
-// Begin, Claim) turns there at its beginning, before anything is locked. What an operation means
-// stays in its body, which is the same for both: it reads through a batch and puts updates into it.
-// So a body must stand to be run again, on what another server has left meanwhile: only its last
-// run counts.
+// commit: it is the engine that locks, orders and keeps (package db/engine). Such a core has
+// shared, and each of the few ways in (modify, setChunk, removeChunk, AcceptBulk, getBulk,
+// replicate, clear, Begin, Claim) turns there at its beginning, before anything is locked. What an
+// operation means stays in its body, which is the same for both: it reads through a batch and puts
+// updates into it. So a body must stand to be run again, on what another server has left meanwhile:
+// only its last run counts.
 //
 //	here     lock keys → body on the store → log and store → wait for the log
 //	shared   wait for a group's turn → body on the group's view → the engine's commit
@@ -223,6 +223,12 @@ type shared struct {
 	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
 }
 
+// lock is the engine's lock of a database for one transaction.
+type lock struct {
+	tx  engine.Tx
+	end func() // of the context under which it is held
+}
+
 // versions is what last writer wins needs of one database: the file, which has the versions, and
 // the number of updates that takeOver has changed.
 type versions struct {
@@ -249,6 +255,21 @@ func (d *core) refusal() error {
 		return dberr.ErrReadOnly
 	}
 	return d.guard.refusal()
+}
+
+// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
+// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
+func (d *core) barred(joins bool) <-chan struct{} {
+	t := d.tx.Load()
+	switch {
+	case t == nil:
+		return nil
+	case !t.shared.Load():
+		return t.turned
+	case !joins:
+		return t.ended
+	}
+	return nil
 }
 
 // ordered reports whether the records come in the order of the keys.

@@ -169,7 +169,7 @@ type Frozen struct {
 // Records in an engine are those of a moment of the call, see engine.Snapshot.
 func (d *DB) Freeze() (*Frozen, error) {
 	if d.shared != nil {
-		return d.shared.freeze()
+		return d.freezeShared()
 	}
 	s, ok := ordered.Unwrap(d.store).(store.Freezer)
 	if !ok {
@@ -209,6 +209,18 @@ func (d *DB) Freeze() (*Frozen, error) {
 		return nil, systemError(err)
 	}
 	return f, nil
+}
+
+// freezeShared is Freeze for a database that an engine keeps.
+func (d *core) freezeShared() (*Frozen, error) {
+	records, at, bytes, err := d.shared.moment()
+	if err != nil {
+		return nil, err
+	}
+	if at == 0 {
+		at = d.tick()
+	}
+	return &Frozen{stamp: at, size: bytes, order: d.expr.Params.RComp, records: records}, nil
 }
 
 // Stamp returns the time stamp of the instant: the Frozen has every update of the server's update

@@ -8,6 +8,7 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
+	"gotycoon/ulog"
 )
 
 // errAgain ends a body whose client's rights have to be looked at again. It changes nothing.
@@ -131,21 +132,18 @@ func (s *shared) storable(b *batch) error {
 	return nil
 }
 
-// engineError gives an error of the engine the code that clients see. Other errors stay as they
-// are.
-func engineError(err error) error {
-	e, is := errors.AsType[*engine.Error](err)
-	if !is {
-		return err
+// clear removes all records.
+func (s *shared) clear(from ulog.Update, f *ulog.Position) error {
+	u := ulog.Update{SID: from.SID, DBID: s.db.index, Op: ulog.OpClear, Origin: from.Origin}
+	clears := &engine.Clear{DB: s.db.index, Log: []ulog.Update{u}}
+	return s.make(gather.Operation{Clear: clears, Position: f, Blind: true}, nil)
+}
+
+// make carries out an operation without a body.
+func (s *shared) make(op gather.Operation, news []ulog.Update) error {
+	_, err := s.groups.Do(context.Background(), op, nil)
+	if w := s.db.watch.Load(); w != nil && err == nil {
+		w.committed(news, 0)
 	}
-	switch e.Kind {
-	case engine.Refused:
-		return &dberr.Error{Code: dberr.InvalidOperation, Message: e.Error(), Err: err}
-	case engine.Full:
-		return &dberr.Error{Code: dberr.SystemError, Message: "no space: the engine is full, only removals are possible", Err: dberr.ErrNoSpace}
-	case engine.Undone:
-		return &dberr.Error{Code: dberr.SystemError, Message: e.Error(), Err: dberr.ErrEngine}
-	default:
-		return &dberr.Error{Code: dberr.SystemError, Message: e.Error(), Err: dberr.ErrOutcome}
-	}
+	return engineError(err)
 }

@@ -23,36 +23,28 @@ func (s *shared) whole(p *Pending, keys [][]byte, h how, body func(b *batch) err
 	return err
 }
 
-// setAll stores records, and returns how many: with atomic all or none, otherwise each by itself.
-// Then an error leaves out the failed record, and others behind it may have been stored.
-func (s *shared) setAll(p *Pending, recs []Record, atomic bool) (stored int, err error) {
-	keys, h := make([][]byte, len(recs)), how{blind: true}
-	for i := range recs {
-		keys[i] = recs[i].Key
-		h.bytes += len(recs[i].Value)
-	}
+// setAll stores the records that put adds to a batch, one for each key, and returns how many: with
+// atomic all or none, otherwise each by itself. Then an error leaves out the failed record, and
+// others behind it may have been stored.
+func (s *shared) setAll(p *Pending, keys [][]byte, bytes int, atomic bool, put func(b *batch)) (stored int, err error) {
 	if atomic {
-		err := s.whole(p, keys, h, func(b *batch) error {
-			for i := range recs {
-				b.put(nil, recs[i].Key, recs[i].Value, recs[i].Room, s.db.absolute(recs[i].XT))
-			}
+		err := s.whole(p, keys, how{blind: true, bytes: bytes}, func(b *batch) error {
+			put(b)
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
-		return len(recs), nil
+		return len(keys), nil
 	}
 	b := s.db.newBatch()
 	defer b.free()
 	b.owed = p
-	for i := range recs {
-		b.put(nil, recs[i].Key, recs[i].Value, recs[i].Room, s.db.absolute(recs[i].XT))
-	}
+	put(b)
 	if err := s.storable(b); err != nil {
 		return 0, err
 	}
-	made := make([]bool, len(recs))
+	made := make([]bool, len(keys))
 	err = s.each(p, keys, b.ups, nil, made)
 	var news []ulog.Update
 	for i, is := range made {
@@ -165,20 +157,4 @@ func (s *shared) replicate(b *batch, f *ulog.Position) error {
 		op.Size += len(b.ups[i].Value)
 	}
 	return s.make(op, b.ups)
-}
-
-// clear removes all records.
-func (s *shared) clear(from ulog.Update, f *ulog.Position) error {
-	u := ulog.Update{SID: from.SID, DBID: s.db.index, Op: ulog.OpClear, Origin: from.Origin}
-	clears := &engine.Clear{DB: s.db.index, Log: []ulog.Update{u}}
-	return s.make(gather.Operation{Clear: clears, Position: f, Blind: true}, nil)
-}
-
-// make carries out an operation without a body.
-func (s *shared) make(op gather.Operation, news []ulog.Update) error {
-	_, err := s.groups.Do(context.Background(), op, nil)
-	if w := s.db.watch.Load(); w != nil && err == nil {
-		w.committed(news, 0)
-	}
-	return engineError(err)
 }

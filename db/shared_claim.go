@@ -12,7 +12,7 @@ import (
 
 // take claims the first record whose key begins with prefix and is not before from. In an engine a
 // claimed record has left its database, for all servers.
-func (s *shared) take(prefix, from []byte) (*Claim, error) {
+func (s *shared) take(prefix, from []byte) (*engine.Record, error) {
 	claims := s.engine.Claims()
 	if claims == nil {
 		return nil, dberr.ErrNotImplemented
@@ -35,7 +35,7 @@ func (s *shared) take(prefix, from []byte) (*Claim, error) {
 	case !rec.found:
 		return nil, dberr.ErrNoRecord
 	}
-	return &Claim{Key: rec.Key.Key, Value: rec.Value, hidden: claimed{rec.Key.Key, rec.XT}, rec: &rec.Record, db: s.db}, nil
+	return &rec.Record, nil
 }
 
 // lane returns the number under which this server's claims of the database are known, which is
@@ -53,22 +53,22 @@ func (s *shared) lane() (uint64, error) {
 }
 
 // finish forgets a claimed record.
-func (s *shared) finish(c *Claim) error {
-	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key}
+func (s *shared) finish(rec *engine.Record) error {
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: rec.Key.Key}
 	return s.end(func(ctx context.Context, claims engine.Claims, lane uint64) error {
-		return claims.Finish(ctx, lane, c.rec, u)
+		return claims.Finish(ctx, lane, rec, u)
 	})
 }
 
 // giveBack makes a claimed record visible again, without an expiration time.
-func (s *shared) giveBack(c *Claim) error {
-	stored := append(record.AppendXT(nil, record.MaxXT), c.Value...)
-	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: c.Key, Value: stored}
+func (s *shared) giveBack(rec *engine.Record) error {
+	stored := append(record.AppendXT(nil, record.MaxXT), rec.Value...)
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: rec.Key.Key, Value: stored}
 	err := s.end(func(ctx context.Context, claims engine.Claims, lane uint64) error {
-		return claims.GiveBack(ctx, lane, c.rec, record.MaxXT, u)
+		return claims.GiveBack(ctx, lane, rec, record.MaxXT, u)
 	})
 	if w := s.db.watch.Load(); err == nil && w.opts.News != nil {
-		w.opts.News(c.Key)
+		w.opts.News(rec.Key.Key)
 	}
 	return err
 }

@@ -153,3 +153,23 @@ func (m *moment) Scan(backward bool, visit func(key, value []byte) error) error 
 	}
 	return err
 }
+
+// moment returns the records of a moment, and a stamp up to which the engine's log is in them, 0
+// without a log.
+func (s *shared) moment() (records *moment, at ulog.Stamp, bytes int64, err error) {
+	snap, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (engine.Snapshot, error) {
+		return s.engine.Snapshot(ctx, s.db.index)
+	})
+	if err != nil {
+		return nil, 0, 0, engineError(err)
+	}
+	n, err := gather.Ask(context.Background(), s.groups, snap.Count)
+	if err == nil {
+		_, bytes, err = s.counts()
+	}
+	if err != nil {
+		_ = snap.Close()
+		return nil, 0, 0, engineError(err)
+	}
+	return &moment{s, snap, n}, snap.Stamp(), bytes, nil
+}

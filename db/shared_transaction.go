@@ -10,12 +10,6 @@ import (
 	"gotycoon/ulog"
 )
 
-// lock is the engine's lock of a database for one transaction.
-type lock struct {
-	tx  engine.Tx
-	end func() // of the context under which it is held
-}
-
 // lock locks the database in the engine: groups of all servers wait. stop ends the wait.
 func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
 	ctx, end := context.WithCancel(context.Background())

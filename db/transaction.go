@@ -72,8 +72,8 @@ func newTransaction(d *core) *Transaction {
 }
 
 // once carries out an operation whose visitor has effects elsewhere, such as a procedure of a
-// script, in a database that an engine keeps. A group may run a body several times, so the operation
-// gets a transaction.
+// script, in a database that an engine keeps. A group may run a body several times, so the
+// operation gets a transaction.
 func (d *DB) once(p *Pending, operation func(view *DB) error) error {
 	t, err := d.Begin(nil, false)
 	if err != nil {

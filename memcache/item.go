@@ -1,7 +1,6 @@
 package memcache
 
 import (
-	"errors"
 	"strconv"
 
 	"gotycoon/db/dberr"
@@ -63,14 +62,6 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 		return dberr.ErrNoRecord
 	}
 	return nil
-}
-
-// changed returns errChanged for an operation that wants another version than the item has.
-func changed(err error) error {
-	if errors.Is(err, dberr.ErrConflict) {
-		return errChanged
-	}
-	return err
 }
 
 // renew gives an item another expiration time, and returns the item as it was before.

@@ -143,6 +143,14 @@ func (ch *change) wanted() uint64 {
 	return ch.unique
 }
 
+// changed returns errChanged for an operation that wants another version than the item has.
+func changed(err error) error {
+	if errors.Is(err, dberr.ErrConflict) {
+		return errChanged
+	}
+	return err
+}
+
 func (st *storage) countStore(ch change, err error) {
 	n := &st.s.counts
 	if ch.mode != modeCAS && ch.unique == 0 {

@@ -92,7 +92,8 @@ type Start struct {
 	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
 	Inclusive bool   // the record with Key itself is visited too
 	Backward  bool   // against the order; stores without an order never see it
-	// the expiration times alone are looked at: a store for which values are dear may leave them out
+	// the expiration times alone are looked at: a store for which values are dear may leave them
+	// out
 	Bare bool
 
 	// Ask is called once for each AskEvery entries that the store passes over: removed records that

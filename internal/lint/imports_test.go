@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"snapshot":    {"internal/vfs", "ulog"},
 	"replication": {"client", "client/wire/frame", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "internal/words", "ulog"},
 
-	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
+	"db":                 {"db/dberr", "db/engine", "db/engine/gather", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
 	"db/dberr":           {},
 	"db/engine":          {"ulog"},
