@@ -70,6 +70,22 @@ func (s *snapshot) Scan(ctx context.Context, sc engine.Scan) (p engine.Page, err
 	return p, nil
 }
 
+// Count counts the records of the moment.
+func (s *snapshot) Count(ctx context.Context) (n int64, err error) {
+	select {
+	case <-s.ended:
+	default:
+		return 0, undone(errEnded)
+	}
+	text := fmt.Sprintf(`SELECT (SELECT count(*) FROM r%d) +
+		(SELECT count(DISTINCT k) FROM claimed c WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k))`, s.db)
+	if err := s.c.QueryRow(ctx, text).Scan(&n); err != nil {
+		return 0, s.e.done(s.c, s.e.others, err, false)
+	}
+	s.ended <- struct{}{}
+	return n, nil
+}
+
 // Close ends the transaction.
 func (s *snapshot) Close() error {
 	select {
