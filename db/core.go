@@ -221,6 +221,8 @@ type shared struct {
 	engine engine.Engine
 	groups *gather.Gather
 	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
+	// of monitoring, nil before somebody has asked
+	figures atomic.Pointer[figures]
 }
 
 // lock is the engine's lock of a database for one transaction.

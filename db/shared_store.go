@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
@@ -88,23 +89,51 @@ func (s *shared) pages(from store.Start, read func(context.Context, engine.Scan)
 
 // Count returns the number of records.
 func (s *sharedStore) Count() (int64, error) {
-	n, _, err := s.counts()
-	return n, err
+	f, err := s.count(context.Background())
+	return f.records, err
 }
 
-// Size returns about how many bytes the records take in the engine, 0 while it does not answer.
-func (s *sharedStore) Size() int64 {
-	_, bytes, _ := s.counts()
-	return bytes
+// Size returns about how many bytes the records take in the engine, as they were a second ago at
+// most; while the engine does not answer, as they were last.
+func (s *sharedStore) Size() int64 { return s.recent().bytes }
+
+// figures are the size of a database as the engine has told it.
+type figures struct {
+	records, bytes int64
+	at             time.Time
 }
 
-func (s *shared) counts() (records, bytes int64, err error) {
-	type sizes struct{ records, bytes int64 }
-	n, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (n sizes, err error) {
-		n.records, n.bytes, err = s.engine.Count(ctx, s.db.index)
-		return n, err
+const (
+	figuresLast = time.Second // figures are asked for again after so long
+	figuresWait = time.Second // and so long at most
+)
+
+// recent returns figures for monitoring, which nobody has to wait for long.
+func (s *shared) recent() figures {
+	f := s.figures.Load()
+	if f != nil && time.Since(f.at) < figuresLast {
+		return *f
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), figuresWait)
+	defer cancel()
+	if now, err := s.count(ctx); err == nil {
+		s.figures.Store(&now)
+		return now
+	}
+	if f == nil {
+		return figures{}
+	}
+	return *f
+}
+
+// count asks for the figures.
+func (s *shared) count(ctx context.Context) (figures, error) {
+	f, err := gather.Ask(ctx, s.groups, func(ctx context.Context) (f figures, err error) {
+		f.at = time.Now()
+		f.records, f.bytes, err = s.engine.Count(ctx, s.db.index)
+		return f, err
 	})
-	return n.records, n.bytes, engineError(err)
+	return f, engineError(err)
 }
 
 // Apply is never called: updates go to the engine in groups.
@@ -164,12 +193,9 @@ func (s *shared) moment() (records *moment, at ulog.Stamp, bytes int64, err erro
 		return nil, 0, 0, engineError(err)
 	}
 	n, err := gather.Ask(context.Background(), s.groups, snap.Count)
-	if err == nil {
-		_, bytes, err = s.counts()
-	}
 	if err != nil {
 		_ = snap.Close()
 		return nil, 0, 0, engineError(err)
 	}
-	return &moment{s, snap, n}, snap.Stamp(), bytes, nil
+	return &moment{s, snap, n}, snap.Stamp(), s.recent().bytes, nil
 }

@@ -200,6 +200,8 @@ func (d *DB) Measure() Measures {
 	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
 	switch {
 	case d.expr.Kind == expr.Text: // its records are not counted
+	case d.shared != nil:
+		m.Records = d.shared.recent().records
 	case d.file != nil:
 		m.Records = d.file.Estimate()
 	default:
