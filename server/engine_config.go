@@ -20,9 +20,6 @@ type EngineConfig struct {
 	Wait      time.Duration // for the engine at the start (-engine-wait); 30 s
 }
 
-// shared reports whether -pldb names an engine that several servers share.
-func (c *PluginConfig) shared() bool { return IsEngineURL(c.Database) }
-
 // IsEngineURL reports whether a value of -pldb is the URL of an engine that several servers share.
 func IsEngineURL(s string) bool { return strings.Contains(s, "://") }
 
