@@ -18,6 +18,7 @@ type batch struct {
 	held int      // bytes of old that the client's memory has given
 	own  Pending  // for an operation that waits itself, see ownPending
 	owed *Pending // of the client; nil: own counts
+	view view     // where records are read while a group of the engine has its turn
 
 	glance glance
 
@@ -51,6 +52,12 @@ type early struct {
 	room []byte        // the value behind Headroom bytes
 	xt   int64         // absolute
 	kept int           // bytes of room on the disk that is kept for the value
+}
+
+// how says what an engine wants to know of a body before it runs.
+type how struct {
+	blind bool // it reads nothing
+	bytes int  // about so many are stored
 }
 
 const (
@@ -90,7 +97,27 @@ func (b *batch) free() {
 	b.master, b.renewed, b.stays, b.early = false, nil, false, nil
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.owed, b.held = nil, 0
+	b.view = view{}
 	b.db.batches.Put(b)
+}
+
+// restart forgets what the body has done, which is to run again.
+func (b *batch) restart() {
+	clear(b.ups)
+	b.ups, b.room, b.err, b.mortals, b.stays = b.ups[:0], b.room[:0], nil, 0, false
+}
+
+// live returns the live record of key. r is asked before a large value is copied behind dst.
+func (b *batch) live(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
+	if b.view.View == nil {
+		return b.db.read(r, dst, key)
+	}
+	at := len(dst)
+	if dst, found, err = b.view.Get(dst, key, r); err != nil || !found {
+		return nil, 0, false, systemError(err)
+	}
+	value, xt, found = b.db.live(dst[at:])
+	return value, xt, found, nil
 }
 
 // read returns the live record of key. The value is valid until the next read.
@@ -187,7 +214,7 @@ func (b *batch) exists(key []byte) (bool, error) {
 // look returns the size of the live record of key. A large value is not copied.
 func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 	b.glance.size = 0
-	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
+	value, xt, found, err := b.live(&b.glance, b.old[:0], key)
 	if cap(value) > cap(b.old) {
 		b.old = value[:0]
 	}
@@ -201,7 +228,7 @@ func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 // scratch was too small, its memory is given back to the purse.
 func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
 	before := p.Taken()
-	value, xt, found, err = b.db.read(p, b.old[:0], key)
+	value, xt, found, err = b.live(p, b.old[:0], key)
 	if cap(value) > cap(b.old) {
 		b.old = value[:0]
 	}

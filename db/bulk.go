@@ -53,6 +53,9 @@ func chunkLength(recs []Record) int {
 // setChunk stores records as one commit. A record that cannot be stored ends the chunk; the records
 // before it are stored, unless the bulk is atomic.
 func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	if d.shared != nil {
+		return d.setShared(p, recs, atomic)
+	}
 	if len(recs) == 1 && d.goesAhead(len(recs[0].Value)) {
 		return d.setOne(p, &recs[0])
 	}
@@ -91,6 +94,31 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	return stored, err
 }
 
+// setShared is setChunk for a database that an engine keeps.
+func (d *DB) setShared(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	var keys [][]byte
+	bytes := 0
+	for i := range recs {
+		if err = d.writable(recs[i].Key); err != nil {
+			if atomic {
+				return 0, err
+			}
+			break
+		}
+		keys = append(keys, recs[i].Key)
+		bytes += len(recs[i].Value)
+	}
+	stored, failed := d.shared.setAll(p, keys, bytes, atomic, func(b *batch) {
+		for _, r := range recs[:len(keys)] {
+			b.put(nil, r.Key, r.Value, r.Room, d.absolute(r.XT))
+		}
+	})
+	if failed != nil {
+		err = failed
+	}
+	return stored, err
+}
+
 // setOne stores the only record of a chunk.
 func (d *DB) setOne(p *Pending, r *Record) (stored int, err error) {
 	if r.Room != nil {
@@ -120,6 +148,9 @@ func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, er
 // removeChunk removes the records of the first n keys as one commit: of all keys with atomic,
 // otherwise of as many as have a stripe of their own, so that a key given twice is found once.
 func (d *core) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
+	if d.shared != nil {
+		return d.removeShared(p, keys, atomic)
+	}
 	b := d.newBatch()
 	defer b.free()
 	for n < len(keys) && (atomic || n < chunkRecords) {
@@ -149,6 +180,27 @@ func (d *core) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int,
 	return n, hits, d.waitUnlessOwed(p, b)
 }
 
+// removeShared is removeChunk for a database that an engine keeps.
+func (d *core) removeShared(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
+	if n = len(keys); !atomic {
+		n = min(n, chunkRecords)
+	}
+	for _, key := range keys[:n] {
+		if err := d.writable(key); err != nil {
+			return 0, 0, err
+		}
+	}
+	if !atomic {
+		hits, err = d.shared.removeEach(p, keys[:n])
+		return n, hits, err
+	}
+	err = d.shared.whole(p, keys, how{}, func(b *batch) (err error) {
+		hits, err = b.removeAll(keys)
+		return err
+	})
+	return n, hits, err
+}
+
 // removeAll adds the removal of keys and returns how many of the keys have a record. A key given
 // twice counts once.
 func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
@@ -171,6 +223,9 @@ func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 // value is valid during the call. With atomic, all values are of one instant with respect to atomic
 // updates.
 func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
+	if d.shared != nil {
+		return d.shared.read(p, keys, visit) // of one moment in any case
+	}
 	if err := d.getBulk(p, keys, atomic, visit); err != nil {
 		return err
 	}
@@ -285,6 +340,9 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes fu
 		b.addFrom(u.SID, u.Op, u.Key, u.Value)
 		b.ups[len(b.ups)-1].Origin = u.Origin
 		b.keys.add(d.stripes.index(u.Key))
+	}
+	if d.shared != nil {
+		return leftOut, d.shared.replicate(b, f)
 	}
 	_ = d.lockKeys(nil, &b.keys, false) // a master needs no right
 	b.placeLines()

@@ -3,11 +3,13 @@ package db
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/gate"
 	"gotycoon/ulog"
 )
@@ -34,6 +36,8 @@ type Catalog struct {
 
 	gate gate.Gate // of all databases
 
+	groups *gather.Gather // nil without Options.Shared
+
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue
 
@@ -47,6 +51,9 @@ func (c *Catalog) OnGuard(set func()) { c.onGuard = set }
 // OnRefusal has why called for each update that SetGuarded refuses: the client gets its error, or
 // ErrReadOnly where it returns nil. It must be quick. It is set before clients come.
 func (c *Catalog) OnRefusal(why func() error) { c.guard.why = why }
+
+// Groups returns the groups in which operations go to the engine, nil without Options.Shared.
+func (c *Catalog) Groups() *gather.Gather { return c.groups }
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -323,6 +330,26 @@ func (c *Catalog) collect() {
 	}
 }
 
+// sweepShared removes what has expired from databases that an engine keeps. Each server does so,
+// and the engine sees to it that two do not wait for each other.
+func (c *Catalog) sweepShared() {
+	if c.groups == nil || c.opts.ReadOnly {
+		return
+	}
+	for {
+		pause := time.NewTimer(sweepEvery/2 + rand.N(sweepEvery))
+		select {
+		case <-c.quit:
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		for _, d := range c.dbs {
+			_, _ = d.shared.swept(sweepLate) // an error: the next time
+		}
+	}
+}
+
 func (c *Catalog) fail(err error) {
 	c.failOnce.Do(func() {
 		c.err = err
@@ -368,6 +395,9 @@ func (c *Catalog) CloseLog() error {
 		if err := c.closeDB(d); err != nil {
 			return err
 		}
+	}
+	if c.groups != nil {
+		_ = c.groups.Close() // never fails
 	}
 	if c.log == nil {
 		return nil

@@ -11,8 +11,12 @@ import (
 // modify locks the key, calls body, which reads the record and puts updates into the batch, and
 // commits the batch, also when body returns an error: a remove that finds nothing is logged all the
 // same.
-func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
+func (d *core) modify(p *Pending, key []byte, h how, body func(b *batch) error) error {
 	if err := d.writable(key); err != nil {
+		return err
+	}
+	if d.shared != nil {
+		_, err := d.shared.modify(p, key, h, body)
 		return err
 	}
 	b := d.newBatch()
@@ -49,7 +53,7 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 // too.
 func (d *core) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
 	if !onlyReads {
-		return d.modify(p, key, body)
+		return d.modify(p, key, how{}, body)
 	}
 	b := d.newBatch()
 	defer b.free()
@@ -99,21 +103,6 @@ func (d *core) throttleFor(value []byte) error {
 		return nil
 	}
 	return systemError(d.file.ThrottleLarge())
-}
-
-// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
-// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
-func (d *core) barred(joins bool) <-chan struct{} {
-	t := d.tx.Load()
-	switch {
-	case t == nil:
-		return nil
-	case !t.shared.Load():
-		return t.turned
-	case !joins:
-		return t.ended
-	}
-	return nil
 }
 
 // lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked

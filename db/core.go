@@ -5,8 +5,11 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/gate"
@@ -63,20 +66,32 @@ import (
 // gets the stripe meanwhile, reads 6 and appends "7" with stamp 81. One fsync makes both safe, and
 // both are answered.
 //
-// # Another kind of store
+// # Records in an engine that several servers share
 //
-// An engine that exists already, such as PostgreSQL, belongs below this wall: as a store.Store (see
-// Engine) where the update log of this package stays the truth, or, where the engine has a log of
-// its own, as another core. Such a core must keep the invariants. A lock on a row can replace the
-// stripe (1), the engine's commit can replace append and Apply in one (2, 3), and its position in
-// the write-ahead log can be the stamp (4). Invariant 6 demands that a commit in the engine can be
-// issued without waiting for its disk.
+// A database whose records are in a PostgreSQL has the same operations, and another way of a
+// commit: it is the engine that locks, orders and keeps (package db/engine). Such a core has
+// shared, and each of the few ways in (modify, setChunk, removeChunk, AcceptBulk, getBulk,
+// replicate, clear, Begin, Claim) turns there at its beginning, before anything is locked. What an
+// operation means stays in its body, which is the same for both: it reads through a batch and puts
+// updates into it. So a body must stand to be run again, on what another server has left meanwhile:
+// only its last run counts.
+//
+//	here     lock keys → body on the store → log and store → wait for the log
+//	shared   wait for a group's turn → body on the group's view → the engine's commit
+//
+// The invariants hold there in another form. The condition on the revision that was read replaces
+// the stripe (1), the engine's transaction is append and Apply in one (2, 3), and an operation
+// returns when its update is safe, so that no reader can see what is not (4, 6). Everything that
+// only reads uses records, a store that asks the engine (sharedStore). Stripes, stamps, room,
+// versions and the sweeper are of no use there, and stay as they are after their initialization.
 //
 // # What was rejected
 //
-// An interface between the two layers. It would have some twenty methods and one implementation,
-// and every Get and Set would pay for dynamic calls. When a second core exists, the list above is
-// the interface to extract.
+// An interface between the two layers, with one implementation for each. Every Get and Set would
+// pay for dynamic calls, and worse: a body that is given to a method of an interface needs memory
+// of the heap, with everything that it captures. So the way in asks whether there is an engine, and
+// a body is given to functions alone that keep it nowhere (gather.Do runs it in its caller's
+// goroutine).
 
 // core is the state of one database and the way of a commit, see the essay above.
 type core struct {
@@ -86,11 +101,14 @@ type core struct {
 	sid    uint16 // server ID of updates that are made here
 	logger *slog.Logger
 
-	store    store.Store      // in the order of the database's comparator
-	file     *filestore.Store // the same store where it is on disk, else nil
-	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
-	shared   bool             // log is the server's update log
-	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
+	store store.Store      // in the order of the database's comparator
+	file  *filestore.Store // the same store where it is on disk, else nil
+	log   *ulog.Log        // shared or private; nil for a memory database without -ulog
+	// log is the server's update log
+	sharesLog bool
+	// the way to an engine that keeps the records for several servers; nil: they are in store
+	shared   *shared
+	hold     *ulog.Hold // what the file needs of the log; nil for a database in memory
 	recovery *recovery
 	readOnly bool
 	gate     *gate.Gate // of the catalog; nil: everything is let through
@@ -155,6 +173,7 @@ type Transaction struct {
 	view *DB
 	over *txView
 	hard bool
+	lock *lock // of a database that an engine keeps; nil: of another one
 
 	shared atomic.Bool
 	turned chan struct{} // closed when it is shared, or has ended
@@ -198,6 +217,28 @@ type walk struct {
 	before int64  // mortals when the walk began
 }
 
+// shared is the way of one database to the engine that keeps its records.
+type shared struct {
+	db     *core
+	engine engine.Engine
+	groups *gather.Gather
+	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
+	// of monitoring, nil before somebody has asked
+	figures atomic.Pointer[figures]
+}
+
+// figures are the size of a database as the engine has told it.
+type figures struct {
+	records, bytes int64
+	at             time.Time
+}
+
+// lock is the engine's lock of a database for one transaction.
+type lock struct {
+	tx  engine.Tx
+	end func() // of the context under which it is held
+}
+
 // versions is what last writer wins needs of one database: the file, which has the versions, and
 // the number of updates that takeOver has changed.
 type versions struct {
@@ -226,6 +267,21 @@ func (d *core) refusal() error {
 	return d.guard.refusal()
 }
 
+// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
+// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
+func (d *core) barred(joins bool) <-chan struct{} {
+	t := d.tx.Load()
+	switch {
+	case t == nil:
+		return nil
+	case !t.shared.Load():
+		return t.turned
+	case !joins:
+		return t.ended
+	}
+	return nil
+}
+
 // ordered reports whether the records come in the order of the keys.
 func (d *core) ordered() bool { return d.file != nil || d.expr.Kind.Ordered() }
 
@@ -236,7 +292,7 @@ func (d *core) describe() *Info {
 	return &Info{
 		Expr: e.Raw, Path: e.Path, Kind: e.Kind,
 		MaxKey: d.maxKey, Persistent: d.persistent(), ReadOnly: d.readOnly,
-		OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
+		Shared: d.shared != nil, OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
 		Order: order, Ordered: ordered,
 		Mergeable:     ordered && order == expr.Lexical && e.Kind != expr.Text,
 		KeepsVersions: d.versions.lww(),
@@ -293,11 +349,17 @@ func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, fo
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
-	xt, value, found = d.Split(dst[at:])
+	value, xt, found = d.live(dst[at:])
+	return value, xt, found, nil
+}
+
+// live takes apart the stored value of a record, which is found unless it has expired.
+func (d *core) live(stored []byte) (value []byte, xt int64, found bool) {
+	xt, value, found = d.Split(stored)
 	if !found || xt != record.MaxXT && record.Expired(xt, d.seconds()) { // the clock takes as long as a hash
-		return nil, 0, false, nil
+		return nil, 0, false
 	}
-	return value, xt, true, nil
+	return value, xt, true
 }
 
 const (

@@ -273,7 +273,7 @@ func (c *Cursor) GetKey(p *Pending, step bool) (key []byte, err error) {
 
 // SetValue replaces the value of the record that the cursor is on; with step it then moves on.
 func (c *Cursor) SetValue(p *Pending, value []byte, xt record.XT, step bool) error {
-	_, _, err := c.change(p, &glance{}, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
+	_, _, _, err := c.change(p, &glance{}, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
 	if err == nil {
 		err = c.stepIf(step)
 	}
@@ -288,39 +288,39 @@ func (c *Cursor) Remove(p *Pending) error {
 
 // Seize removes the record that the cursor is on, returns it, and moves on.
 func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
-	key, stored, err := c.change(p, p, func(b *batch, key []byte) { b.remove(key) })
+	key, value, xt, err = c.change(p, p, func(b *batch, key []byte) { b.remove(key) })
 	if err == nil {
 		err = c.stepIf(true)
 	}
 	if err = c.seen(p, err); err != nil {
 		return nil, nil, 0, err
 	}
-	xt, value, _ = c.db.Split(stored)
 	return key, value, xt, nil
 }
 
 // change commits an update of the live record that the cursor is on, and returns the record as it
 // was. When another client removes the record in between, the cursor goes on to the following one.
 // r is asked before a large value is copied.
-func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []byte)) (key, stored []byte, err error) {
+func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []byte)) (key, value []byte, xt int64, err error) {
 	for {
 		e, _, _, err := c.currentLive(nil)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
-		err = c.db.modify(p, e.key, func(b *batch) error {
-			found := false
-			if stored, found, err = c.db.records().Get(nil, e.key, r); err != nil {
-				return systemError(err)
+		err = c.db.modify(p, e.key, how{}, func(b *batch) error {
+			var found bool
+			var err error
+			if value, xt, found, err = b.live(r, nil, e.key); err != nil {
+				return err
 			}
-			if xt, _, ok := c.db.Split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
+			if !found {
 				return dberr.ErrNoRecord
 			}
 			update(b, e.key)
 			return nil
 		})
 		if !errors.Is(err, dberr.ErrNoRecord) {
-			return e.key, stored, err
+			return e.key, value, xt, err
 		}
 	}
 }
@@ -359,13 +359,7 @@ func (c *Cursor) acceptCurrent(p *Pending, visit record.Visitor) (entry, error) 
 		if err != nil {
 			return entry{}, err
 		}
-		met := false
-		err = c.db.modify(p, e.key, func(b *batch) error {
-			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) record.Verdict {
-				met = true
-				return visit(key, value, xt, found)
-			})
-		})
+		met, err := c.db.acceptLive(p, e.key, visit)
 		if err != nil || met {
 			return e, err
 		}

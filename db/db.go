@@ -21,6 +21,7 @@
 //	catalog, room                                                   what one server has open
 //	record, bulk, visit, cursor, claim, transaction, walk, instant  the operations
 //	ahead, commit, owe, collector, sweep, convergence, batch        the way of a commit
+//	shared, shared_…                                                the way to an engine that servers share
 //	core                                                            the state of a database
 //	form, stripes, pacing, txview, watch, logdir                    what the state consists of
 //
@@ -74,6 +75,8 @@ import (
 	"log/slog"
 	"time"
 
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/owed"
 	"gotycoon/db/plugged"
 	"gotycoon/internal/vfs"
@@ -102,6 +105,12 @@ type Options struct {
 	AsIs bool
 
 	Engine *plugged.Engine // of all databases (-pldb); nil: each has the kind that its expression names
+
+	// Shared keeps the records of all databases of the command line, for several servers, in groups
+	// that Gather describes; the caller closes it after the catalog. nil: this server alone keeps
+	// them
+	Shared engine.Engine
+	Gather gather.Options
 
 	Offline *Offline // the caller is a tool, not a server; nil: a server
 
@@ -139,6 +148,7 @@ func (o *Options) setDefaults() {
 	if o.SyncInterval <= 0 {
 		o.SyncInterval = time.Second
 	}
+	o.Gather.SID = o.SID
 	if o.Opening == nil {
 		o.Opening = func(string, string) {}
 	}

@@ -26,6 +26,7 @@ type Info struct {
 	OnDisk     bool // the records are in a file
 	Volatile   bool // the records are in memory only, and not in an engine of -pldb
 	ReadOnly   bool // all updates are refused
+	Shared     bool // an engine keeps the records for several servers
 
 	Order   expr.Order // in which a Frozen's records come
 	Ordered bool       // false: they come in none

@@ -37,21 +37,30 @@ const nanosPerMilli = 1_000_000
 // post with the path and a time stamp: the file is complete up to the stamp and stays as it is
 // until post returns, and so does the log behind the stamp, while clients go on. An error of post
 // is returned as ErrPostproc. For a database in memory Synchronize only calls post.
+//
+// What an engine has acknowledged is durable already, and there is no file for a command: with post
+// the error is ErrNotImplemented.
 func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
+	if d.shared != nil {
+		if post != nil {
+			return errNoSharedFile
+		}
+		return nil
+	}
 	if hard && d.log != nil {
 		if err := d.log.SyncTo(d.log.Last()); err != nil {
 			return systemError(err)
 		}
 	}
 	var hold *ulog.Hold
-	if post != nil && d.shared {
+	if post != nil && d.sharesLog {
 		hold = d.log.Hold(ulog.Holder{Kind: ulog.Copy, What: "a command of synchronize on " + d.path() + " under way"}, d.log.Last())
 		defer hold.Release()
 	}
 	at := d.tick()
 	hold.Advance(at)
 	// whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
-	if post != nil && d.shared {
+	if post != nil && d.sharesLog {
 		if err := d.log.SyncTo(at); err != nil {
 			return systemError(err)
 		}
@@ -74,6 +83,9 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 	return systemError(d.file.Hold(run))
 }
 
+// errNoSharedFile refuses a command for the file of a database that an engine keeps.
+var errNoSharedFile error = &dberr.Error{Code: dberr.NotImplemented, Message: "there is no file; use ktremotemgr backup"}
+
 // Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
 // from now on.
 func (d *core) Stamp() ulog.Stamp {
@@ -86,7 +98,7 @@ func (d *core) Stamp() ulog.Stamp {
 // Without it, a file whose database was not updated for long would seem to need everything that the
 // log has had since, and would know an older position of its master than the log does.
 func (d *core) reachEnd() {
-	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
+	if d.file == nil || d.readOnly || !d.sharesLog || d.log.Err() != nil {
 		return
 	}
 	d.commitMu.Lock()
@@ -121,7 +133,7 @@ func (d *core) tick() ulog.Stamp {
 
 // tickLocked is tick for callers that hold commitMu.
 func (d *core) tickLocked() ulog.Stamp {
-	if d.shared {
+	if d.sharesLog {
 		return d.log.Tick()
 	}
 	return ulog.Stamp(d.now().UnixMilli() * nanosPerMilli)
@@ -153,20 +165,25 @@ type Frozen struct {
 // the update log is on the disk up to the stamp.
 //
 // The server closes what is frozen before it closes databases: closing a file waits for it.
+//
+// Records in an engine are those of a moment of the call, see engine.Snapshot.
 func (d *DB) Freeze() (*Frozen, error) {
+	if d.shared != nil {
+		return d.freezeShared()
+	}
 	s, ok := ordered.Unwrap(d.store).(store.Freezer)
 	if !ok {
 		return nil, dberr.ErrNotImplemented
 	}
 	f := &Frozen{order: d.expr.Params.RComp}
-	if d.shared {
+	if d.sharesLog {
 		f.hold = d.log.Hold(ulog.Holder{Kind: ulog.Copy, What: "a copy or snapshot of " + d.path() + " under way"}, d.log.Last())
 	}
 	var err error
 	f.records, err = s.Freeze(func(take func()) {
 		d.commitMu.Lock()
 		defer d.commitMu.Unlock()
-		if d.shared {
+		if d.sharesLog {
 			f.Newest, f.By = d.log.NewestUpdate() // before the instant: it is on the disk with that
 		}
 		f.stamp = d.tickLocked()
@@ -183,7 +200,7 @@ func (d *DB) Freeze() (*Frozen, error) {
 	if d.file != nil {
 		f.size = d.file.FileSize()
 	}
-	if !d.shared {
+	if !d.sharesLog {
 		return f, nil
 	}
 	f.LogID = d.log.ID()
@@ -192,6 +209,18 @@ func (d *DB) Freeze() (*Frozen, error) {
 		return nil, systemError(err)
 	}
 	return f, nil
+}
+
+// freezeShared is Freeze for a database that an engine keeps.
+func (d *core) freezeShared() (*Frozen, error) {
+	records, at, bytes, err := d.shared.moment()
+	if err != nil {
+		return nil, err
+	}
+	if at == 0 {
+		at = d.tick()
+	}
+	return &Frozen{stamp: at, size: bytes, order: d.expr.Params.RComp, records: records}, nil
 }
 
 // Stamp returns the time stamp of the instant: the Frozen has every update of the server's update

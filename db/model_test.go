@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine/mem"
 	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"math/rand/v2"
@@ -56,7 +57,7 @@ func (m *model) live() []string {
 
 // TestModel does random operations to every kind of database and to a map, and compares after each.
 func TestModel(t *testing.T) {
-	for _, expr := range []string{":", "*", "%", "-", "+", "m.kch", "m.kct", "m.kcd", "m.kcf", "%#rcomp=decdesc"} {
+	for _, expr := range []string{":", "*", "%", "-", "+", "m.kch", "m.kct", "m.kcd", "m.kcf", "%#rcomp=decdesc", "shared"} {
 		t.Run(expr, func(t *testing.T) {
 			for seed := range uint64(3) {
 				runModel(t, expr, seed)
@@ -70,7 +71,11 @@ func runModel(t *testing.T, expr string, seed uint64) {
 	if expr[0] == 'm' {
 		expr = filepath.Join(t.TempDir(), expr)
 	}
-	c := mustOpen(t, Options{Now: clk.now, CheckpointSize: 8 << 10}, expr)
+	o := Options{Now: clk.now, CheckpointSize: 8 << 10}
+	if expr == "shared" {
+		o.Shared = &clocked{mem.New(mem.Options{}).Server("a"), clk}
+	}
+	c := mustOpen(t, o, expr)
 	d, m := c.DB(0), &model{map[string]modelRecord{}, clk}
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for range 1500 {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/memstore"
@@ -21,6 +23,9 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{}), collects: make(chan struct{}, 1)}
 	c.View = &View{c}
+	if o.Shared != nil {
+		c.groups = gather.New(o.Shared, o.Gather)
+	}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
 		start.abandon()
@@ -28,8 +33,9 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	}
 	c.quit = make(chan struct{})
 	for what, work := range map[string]func(){
-		"work of the databases in the background": c.keep,
-		"the removal of expired records":          c.collect,
+		"work of the databases in the background":      c.keep,
+		"the removal of expired records":               c.collect,
+		"the removal of expired records of the engine": c.sweepShared,
 	} {
 		c.background.Go(func() { _ = rescue.Do(c.opts.Logger, what, work) })
 	}
@@ -90,7 +96,7 @@ func (c *opening) beginShared() error {
 		return err
 	}
 	for _, d := range c.all {
-		d.log, d.shared, d.begun = c.log.Log, true, c.log.Last()
+		d.log, d.sharesLog, d.begun = c.log.Log, true, c.log.Last()
 	}
 	return c.nameDatabases()
 }
@@ -138,6 +144,11 @@ func (c *opening) newDB(raw string, index uint16) (*DB, error) {
 	}
 	d := &DB{core{form: form{expr: e, index: index, now: c.opts.Now, maxKey: maxMemoryKey},
 		sid: c.opts.SID, logger: c.opts.Logger, readOnly: c.opts.ReadOnly, gate: &c.gate}}
+	if c.groups != nil && index != ServicesIndex {
+		if err := c.share(d); err != nil {
+			return nil, err
+		}
+	}
 	d.recovery = &recovery{core: &d.core}
 	d.stripes.init(e.Kind == expr.Text)
 	if err := c.openStore(d); err != nil {
@@ -160,6 +171,10 @@ const maxMemoryKey = math.MaxInt32
 func (c *opening) openStore(d *DB) error {
 	if err := d.expr.VersionsPossible(); err != nil {
 		return err
+	}
+	if d.shared != nil {
+		d.store = &sharedStore{d.shared}
+		return nil
 	}
 	p := &d.expr.Params
 	var s store.Store
@@ -204,9 +219,23 @@ func (c *opening) openFile(d *DB) error {
 	return nil
 }
 
+// share makes an engine the place where the records of d live.
+func (c *opening) share(d *DB) error {
+	p := &d.expr.Params
+	for name, given := range map[string]bool{"ktopts=p": p.Persistent, "ktcapcnt": p.KTCapCnt >= 0, "ktcapsiz": p.KTCapSiz >= 0} {
+		if given {
+			return &dberr.Error{Code: dberr.InvalidOperation, Message: name + " needs a database of the server's own, not one in an engine that servers share"}
+		}
+	}
+	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups}
+	d.maxKey = c.opts.Shared.Limits().Key
+	d.now = func() time.Time { return time.Unix(c.opts.Shared.Now(), 0) }
+	return nil
+}
+
 // parse parses the expression of a database.
 func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
-	if c.opts.Engine != nil && index != ServicesIndex {
+	if (c.opts.Engine != nil || c.groups != nil) && index != ServicesIndex {
 		return expr.ParsePlugged(raw), nil
 	}
 	return expr.Parse(raw)

@@ -69,13 +69,14 @@ func (d *DB) StoreInPlace(p *Pending, key, room []byte, xt record.XT, w record.W
 }
 
 // goesAhead reports whether log and store take a value of a size before its key is locked. In an
-// open transaction, and in a text database, the stored form is not known that early.
+// open transaction, and in a text database, the stored form is not known that early. An engine
+// takes values with their groups.
 func (d *core) goesAhead(size int) bool {
 	large := size >= memoryAhead
 	if d.log != nil {
 		large = d.log.TakesAhead(size)
 	}
-	return large && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
+	return large && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil && d.shared == nil
 }
 
 // storeOne stores one record. room is as for StoreInPlace, nil for a value that is copied.
@@ -91,7 +92,7 @@ func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w rec
 		}
 		defer e.end()
 	}
-	return d.modify(p, key, func(b *batch) error {
+	return d.modify(p, key, how{blind: w == record.Anyway, bytes: len(value)}, func(b *batch) error {
 		target := key
 		if w == record.Anyway {
 			target = d.lines.target(key, value)
@@ -119,7 +120,7 @@ func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
-	return d.modify(p, key, func(b *batch) error {
+	return d.modify(p, key, how{bytes: len(value)}, func(b *batch) error {
 		old, _, err := b.read(key)
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 // Touch gives a record another expiration time. It returns ErrNoRecord when there is none. The log
 // has the results of operations, so the value is logged again.
 func (d *DB) Touch(p *Pending, key []byte, xt record.XT) error {
-	return d.modify(p, key, func(b *batch) error {
+	return d.modify(p, key, how{}, func(b *batch) error {
 		value, found, err := b.read(key)
 		if err == nil && !found {
 			err = dberr.ErrNoRecord
@@ -147,7 +148,7 @@ func (d *DB) Touch(p *Pending, key []byte, xt record.XT) error {
 // Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the
 // same, as in the original.
 func (d *DB) Remove(p *Pending, key []byte) error {
-	return d.modify(p, key, func(b *batch) error {
+	return d.modify(p, key, how{}, func(b *batch) error {
 		found, err := b.exists(key)
 		if err != nil {
 			return err
@@ -162,9 +163,9 @@ func (d *DB) Remove(p *Pending, key []byte) error {
 
 // Seize removes the record of key and returns it as Get does.
 func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
-	err = d.modify(p, key, func(b *batch) error {
+	err = d.modify(p, key, how{}, func(b *batch) error {
 		var found bool
-		value, xt, found, err = d.read(p, dst, key)
+		value, xt, found, err = b.live(p, dst, key)
 		if err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err err
 // there must be no record; a nil nval removes the record. When the comparison fails, CAS returns
 // ErrConflict.
 func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
-	return d.modify(p, key, func(b *batch) error {
+	return d.modify(p, key, how{bytes: len(nval)}, func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
 			return err
@@ -246,6 +247,16 @@ func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}
 // a shared transaction.
 func (d *core) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
 	if err := d.clearable(client); err != nil {
+		return err
+	}
+	if d.shared != nil {
+		if err := d.shared.admit(p); err != nil {
+			return err
+		}
+		err := d.shared.clear(from, f)
+		if err == nil {
+			d.generation.Add(1)
+		}
 		return err
 	}
 	b := d.newBatch()

@@ -59,7 +59,7 @@ func (c *Catalog) Shrink() {
 		if d.file.Unwritten() > 0 {
 			d.file.AskCheckpoint()
 		}
-		if d.log != nil && !d.shared {
+		if d.log != nil && !d.sharesLog {
 			d.log.BeginSegment()
 		}
 	}

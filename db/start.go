@@ -46,6 +46,9 @@ func (c *opening) abandon() {
 			_ = d.store.Close()
 		}
 	}
+	if c.groups != nil {
+		_ = c.groups.Close()
+	}
 	for _, l := range c.logs {
 		_ = l.Close()
 	}

@@ -53,6 +53,9 @@ func (d *DB) Vacuum(heed Heed, step int64) error {
 	if d.persistent() {
 		return nil
 	}
+	if d.shared != nil {
+		return d.shared.sweep(heed)
+	}
 	if step <= 1 {
 		d.sweeper.stop()
 		// of its own: what the collector does meanwhile cannot make it begin anew

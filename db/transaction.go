@@ -38,6 +38,13 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 			return nil, dberr.ErrInterrupted
 		}
 	}
+	if d.shared != nil {
+		var err error
+		if t.lock, err = d.shared.lock(stop); err != nil {
+			_ = t.Abort() // it is new
+			return nil, err
+		}
+	}
 	d.stripes.pass() // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
 		_ = t.Abort() // it is new
@@ -62,6 +69,42 @@ func newTransaction(d *core) *Transaction {
 	t.view.stripes.init(false)
 	t.view.sweeper.db = &t.view.core
 	return t
+}
+
+// once carries out an operation whose visitor has effects elsewhere, such as a procedure of a
+// script, in a database that an engine keeps. A group may run a body several times, so the
+// operation gets a transaction.
+func (d *DB) once(p *Pending, operation func(view *DB) error) error {
+	t, err := d.Begin(nil, false)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		if !done { // the visitor has panicked
+			_ = t.Abort()
+		}
+	}()
+	err = operation(t.view)
+	done = true
+	if ended := t.Commit(p); err == nil {
+		err = ended
+	}
+	return err
+}
+
+// commitShared makes the updates of a transaction in the engine.
+func (d *core) commitShared(t *Transaction, b *batch) error {
+	if d.refuses() {
+		return d.refusal()
+	}
+	if err := d.shared.commit(t.lock, b.ups); err != nil {
+		return err
+	}
+	if w := d.watch.Load(); w != nil {
+		w.committed(b.ups, 0)
+	}
+	return nil
 }
 
 // DB returns the database with the collected updates, for the owner before Share.
@@ -108,7 +151,13 @@ func (t *Transaction) Commit(p *Pending) error {
 		if err == nil {
 			err = b.err
 		}
-		if err == nil && len(b.ups) > 0 {
+		switch {
+		case err != nil:
+		case t.lock != nil:
+			if err = d.commitShared(t, b); err == nil {
+				t.lock = nil
+			}
+		case len(b.ups) > 0:
 			err = d.commitTo(p, b, nil)
 		}
 		if err != nil {
@@ -138,6 +187,10 @@ func (t *Transaction) Abort() error {
 // forget drops the collected updates. It unsets cursors that may stand on records which never
 // existed.
 func (t *Transaction) forget(d *core) {
+	if t.lock != nil {
+		t.lock.abort()
+		t.lock = nil
+	}
 	d.over.Store(nil)
 	if t.over.cleared() || t.shared.Load() {
 		d.generation.Add(1)

@@ -15,18 +15,51 @@ import (
 // Accept shows the record of key to visit and does what the verdict says, in one step for everybody
 // else. An update that a read-only database refuses is refused before visit is called. With
 // WatchOptions.Uniques it returns the number (see Unique) that the record has afterwards.
+//
+// In a database that an engine keeps, visit may be called several times, and then only the last
+// call counts; it is called once where the client's visitors linger (Pending.Lingers).
 func (d *DB) Accept(p *Pending, key []byte, visit record.Visitor) (unique uint64, err error) {
-	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
+	return d.AcceptIf(p, key, 0, visit)
 }
 
-// accept visits one record and adds the update.
-func (b *batch) accept(key []byte, visit record.Visitor) error {
-	value, xt, found, err := b.db.read(b.owed, nil, key)
-	if err != nil {
-		return err
+// AcceptIf is Accept for a record that must have a number, if it is there: when the record has
+// another number, AcceptIf returns ErrConflict and does not call visit. With 0 any number will do.
+func (d *DB) AcceptIf(p *Pending, key []byte, number uint64, visit record.Visitor) (unique uint64, err error) {
+	if d.shared != nil && p.MayLinger() {
+		err = d.once(p, func(view *DB) error {
+			_, err := view.Accept(p, key, visit)
+			return err
+		})
+		return 0, err
 	}
-	b.obey(key, xt, found, visit(key, value, xt, found))
+	return d.withUnique(p, key, func(b *batch) error {
+		value, xt, found, err := b.live(b.owed, nil, key)
+		if err == nil {
+			err = b.numbered(key, found, number)
+		}
+		if err != nil {
+			return err
+		}
+		b.obey(key, xt, found, visit(key, value, xt, found))
+		return nil
+	})
+}
+
+// numbered returns ErrConflict when there is a record and it has another number.
+func (b *batch) numbered(key []byte, found bool, number uint64) error {
+	if found && number != 0 && b.unique(key) != number {
+		return dberr.ErrConflict
+	}
 	return nil
+}
+
+// unique returns the number of the record of a key as the batch reads it.
+func (b *batch) unique(key []byte) uint64 {
+	if b.view.View == nil {
+		return b.db.unique(key)
+	}
+	rec, _ := b.view.Read(b.view.of.key(key))
+	return rec.Revision
 }
 
 // obey adds the update that a verdict asks for. xt is the expiration time of the record as it was.
@@ -64,6 +97,12 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit record.Visitor) error {
 			return err
 		}
 		b.keys.add(d.stripes.index(key))
+	}
+	if d.shared != nil {
+		if p.MayLinger() {
+			return d.once(p, func(view *DB) error { return view.AcceptBulk(p, keys, visit) })
+		}
+		return d.shared.whole(p, keys, how{}, func(b *batch) error { return b.acceptAll(keys, visit) })
 	}
 	if p.MayLinger() {
 		d.stripes.linger(&b.keys)
@@ -111,7 +150,7 @@ func (b *batch) acceptAll(keys [][]byte, visit record.Visitor) error {
 // one.
 func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool, err error) {
 	if update == 0 {
-		return b.db.read(b.owed, nil, key)
+		return b.live(b.owed, nil, key)
 	}
 	stored := b.ups[update-1].Value
 	if stored == nil {
@@ -136,7 +175,7 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit record.Visitor, more func() bo
 		}
 		key = bytes.Clone(key)
 		before := p.Taken()
-		failed = d.modify(p, key, func(b *batch) error { return b.acceptLive(key, visit) })
+		_, failed = d.acceptLive(p, key, visit)
 		p.GiveBack(before)
 		return failed == nil
 	})
@@ -150,14 +189,26 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit record.Visitor, more func() bo
 	return d.oweAll(p)
 }
 
-// acceptLive is accept for a record that must still exist.
-func (b *batch) acceptLive(key []byte, visit record.Visitor) error {
-	value, xt, found, err := b.db.read(b.owed, nil, key)
-	if err != nil || !found {
-		return err
+// acceptLive is Accept for a record that must still exist. met reports whether there was one.
+func (d *DB) acceptLive(p *Pending, key []byte, visit record.Visitor) (met bool, err error) {
+	if d.shared != nil && p.MayLinger() {
+		err = d.once(p, func(view *DB) error {
+			met, err = view.acceptLive(p, key, visit)
+			return err
+		})
+		return met, err
 	}
-	b.obey(key, xt, true, visit(key, value, xt, true))
-	return nil
+	err = d.modify(p, key, how{}, func(b *batch) error {
+		var value []byte
+		var xt int64
+		var err error
+		if value, xt, met, err = b.live(b.owed, nil, key); err != nil || !met {
+			return err
+		}
+		b.obey(key, xt, true, visit(key, value, xt, true))
+		return nil
+	})
+	return met, err
 }
 
 // Watch begins to keep what the options ask for. It is called at most once, before anybody else
@@ -165,21 +216,32 @@ func (b *batch) acceptLive(key []byte, visit record.Visitor) error {
 func (d *DB) Watch(o WatchOptions) {
 	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
 	w.last.Store(w.first)
-	if o.Uniques {
+	if o.Uniques && d.shared == nil {
 		w.slots = make([]atomic.Uint64, versionSlots)
 	}
 	w.claims.init(d.store)
 	d.watch.Store(w)
 }
 
-// Unique returns a number that changes with every update of the key, by whatever protocol, and with
-// every restart. To learn the number of a value, ask for the number first. Needs
-// WatchOptions.Uniques.
+// GetUnique is Get together with a number that changes with every update of the key, by whatever
+// protocol, and with every restart. Needs WatchOptions.Uniques. The number may be of an older value
+// than the one that is returned, never of a newer one: an old number makes a later AcceptIf fail,
+// which is safe.
 //
 // The number is not stored: a table in memory has the number of the last update for each hash of a
 // key. Numbers begin with the microseconds of the start, and so are greater than all of the process
-// before.
-func (d *DB) Unique(key []byte) uint64 {
+// before. An engine that keeps the database numbers its records itself, and these numbers last.
+func (d *DB) GetUnique(p *Pending, dst, key []byte) (value []byte, xt int64, unique uint64, err error) {
+	if d.shared != nil {
+		return d.shared.getUnique(p, dst, key)
+	}
+	unique = d.unique(key)
+	value, xt, err = d.Get(p, dst, key)
+	return value, xt, unique, err
+}
+
+// unique returns the number of a key.
+func (d *core) unique(key []byte) uint64 {
 	w := d.watch.Load()
 	n := w.slot(key).Load()
 	if n == 0 {
@@ -200,11 +262,14 @@ func (d *core) mixed(n uint64) uint64 {
 	return max(n, 1)
 }
 
-// Decide is Accept for a decision that needs to know only whether there is a record: the value is
-// not read.
-func (d *DB) Decide(p *Pending, key []byte, decide func(found bool) record.Verdict) (unique uint64, err error) {
+// DecideIf is AcceptIf for a decision that needs to know only whether there is a record: the value
+// is not read.
+func (d *DB) DecideIf(p *Pending, key []byte, number uint64, decide func(found bool) record.Verdict) (unique uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error {
 		_, xt, found, err := b.look(key)
+		if err == nil {
+			err = b.numbered(key, found, number)
+		}
 		if err == nil {
 			b.obey(key, xt, found, decide(found))
 		}
@@ -215,20 +280,41 @@ func (d *DB) Decide(p *Pending, key []byte, decide func(found bool) record.Verdi
 // withUnique is modify; it returns the number that the record has afterwards.
 func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (unique uint64, err error) {
 	w := d.watch.Load()
-	if w == nil || w.slots == nil {
-		return 0, d.modify(p, key, body)
+	switch {
+	case d.shared != nil:
+		return d.uniqueShared(p, key, body)
+	case w == nil || w.slots == nil:
+		return 0, d.modify(p, key, how{}, body)
 	}
-	err = d.modify(p, key, func(b *batch) error {
+	err = d.modify(p, key, how{}, func(b *batch) error {
 		if err := body(b); err != nil {
 			return err
 		}
 		if len(b.ups) == 0 {
-			unique = d.Unique(key)
+			unique = d.unique(key)
 			return nil
 		}
 		b.version = w.last.Add(1)
 		unique = d.mixed(b.version)
 		return nil
 	})
+	return unique, err
+}
+
+// uniqueShared is withUnique for a database that an engine keeps.
+func (d *DB) uniqueShared(p *Pending, key []byte, body func(b *batch) error) (unique uint64, err error) {
+	if err := d.writable(key); err != nil {
+		return 0, err
+	}
+	o, err := d.shared.modify(p, key, how{}, func(b *batch) error {
+		err := body(b)
+		if unique = 0; err == nil && len(b.ups) == 0 {
+			unique = b.unique(key)
+		}
+		return err
+	})
+	if o.Revision != 0 {
+		unique = o.Revision
+	}
 	return unique, err
 }

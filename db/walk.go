@@ -19,7 +19,7 @@ const keyWork = owed.HeedSteps / 32
 func (d *core) Keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
-	from.Ask = h.Asking()
+	from.Ask, from.Bare = h.Asking(), true
 	for {
 		if !h.Now() {
 			return h.Err()
@@ -47,7 +47,7 @@ func (d *core) Keys(h *owed.Heeding, from store.Start, visit func(key []byte) bo
 		if !more {
 			return nil
 		}
-		from = store.Start{Key: bytes.Clone(from.Key), Ask: from.Ask}
+		from = store.Start{Key: bytes.Clone(from.Key), Ask: from.Ask, Bare: true}
 	}
 }
 
@@ -200,6 +200,8 @@ func (d *DB) Measure() Measures {
 	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
 	switch {
 	case d.expr.Kind == expr.Text: // its records are not counted
+	case d.shared != nil:
+		m.Records = d.shared.recent().records
 	case d.file != nil:
 		m.Records = d.file.Estimate()
 	default:

@@ -25,8 +25,8 @@ func openWatched(t *testing.T, expr string, o WatchOptions) *DB {
 func TestEveryUpdateChangesTheVersion(t *testing.T) {
 	d := openWatched(t, "%", WatchOptions{Uniques: true})
 	key, value := []byte("k"), []byte("v")
-	last := d.Unique(key)
-	require.Equal(t, last, d.Unique(key))
+	last := d.unique(key)
+	require.Equal(t, last, d.unique(key))
 	for _, one := range []struct {
 		name   string
 		update func() error
@@ -40,8 +40,8 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 		{"replicate", func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil, nil) }},
 	} {
 		require.NoError(t, one.update(), one.name)
-		require.NotEqual(t, last, d.Unique(key), one.name)
-		last = d.Unique(key)
+		require.NotEqual(t, last, d.unique(key), one.name)
+		last = d.unique(key)
 		require.Positive(t, last)
 		require.Less(t, last, uint64(1)<<versionBits)
 	}
@@ -49,15 +49,15 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 
 func TestUndoneUpdatesChangeTheVersion(t *testing.T) {
 	d := openWatched(t, "%", WatchOptions{Uniques: true})
-	before := d.Unique([]byte("k"))
+	before := d.unique([]byte("k"))
 	tx, err := d.Begin(nil, false)
 	require.NoError(t, err)
 	tx.Share()
 	require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), record.Never))
-	within := d.Unique([]byte("k"))
+	within := d.unique([]byte("k"))
 	require.NotEqual(t, before, within)
 	require.NoError(t, tx.Abort())
-	require.NotEqual(t, within, d.Unique([]byte("k")))
+	require.NotEqual(t, within, d.unique([]byte("k")))
 }
 
 func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
@@ -68,7 +68,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 	}
 	version, err := d.Accept(nil, key, store)
 	require.NoError(t, err)
-	require.Equal(t, version, d.Unique(key))
+	require.Equal(t, version, d.unique(key))
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for range 4 {
@@ -84,7 +84,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 	wg.Wait()
 	kept, err := d.Accept(nil, key, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{} })
 	require.NoError(t, err)
-	require.Equal(t, d.Unique(key), kept)
+	require.Equal(t, d.unique(key), kept)
 }
 
 // mustClaim claims the first message of a name.

@@ -154,7 +154,8 @@ func TestBrokenBinaryMessagesEndTheConnection(t *testing.T) {
 func TestReadOnlyService(t *testing.T) {
 	s := start(t, "opts=fr", ":")
 	require.NoError(t, s.db.Set(nil, []byte("a"), []byte("x\x00\x00\x00\x00"), record.Never))
-	before := s.db.Unique([]byte("a"))
+	_, _, before, err := s.db.GetUnique(nil, nil, []byte("a"))
+	require.NoError(t, err)
 	const refused = "SERVER_ERROR server is read-only\n"
 	c := s.dial(t)
 	c.ask("mg a v t N10\n", "VA 1 t-1\nx\n")
@@ -168,10 +169,10 @@ func TestReadOnlyService(t *testing.T) {
 		"ma a", "md a", "ms a S1", "delete a", "incr a 1", "flush_all"} {
 		c.ask(line+"\n", refused)
 	}
-	_, xt, err := s.db.Get(nil, nil, []byte("a"))
+	_, xt, after, err := s.db.GetUnique(nil, nil, []byte("a"))
 	require.NoError(t, err)
 	require.Equal(t, record.MaxXT, xt)
-	require.Equal(t, before, s.db.Unique([]byte("a")))
+	require.Equal(t, before, after)
 	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)

@@ -11,14 +11,14 @@ import (
 // there is no item.
 func (st *storage) fetch(key []byte, versioned bool) (it item, err error) {
 	it.key = key
-	if versioned {
-		// The version is read before the value: an old version makes a later cas fail, which is
-		// safe; a version newer than the value would let it overwrite an update that the client has
-		// not seen.
-		it.version = st.db.Unique(key)
-	}
 	before := st.io.Owed.Taken()
-	stored, xt, err := st.db.Get(&st.io.Owed, st.value[:0], key)
+	var stored []byte
+	var xt int64
+	if versioned {
+		stored, xt, it.version, err = st.db.GetUnique(&st.io.Owed, st.value[:0], key)
+	} else {
+		stored, xt, err = st.db.Get(&st.io.Owed, st.value[:0], key)
+	}
 	if cap(stored) > cap(st.value) {
 		st.value = stored[:0]
 	}
@@ -50,22 +50,18 @@ func (st *storage) remove(key []byte, unique uint64) (err error) {
 }
 
 func (st *storage) removeVersion(key []byte, unique uint64) error {
-	var refused error
-	_, err := st.db.Accept(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) record.Verdict {
-		switch {
-		case !found:
-			refused = dberr.ErrNoRecord
-		case st.db.Unique(key) != unique:
-			refused = errChanged
-		default:
-			return record.Verdict{Op: record.Discard}
-		}
-		return record.Verdict{}
+	missing := false
+	_, err := st.db.AcceptIf(&st.io.Owed, key, unique, func(_, _ []byte, _ int64, found bool) record.Verdict {
+		missing = !found
+		return record.Verdict{Op: record.Discard}
 	})
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return changed(err)
+	case missing:
+		return dberr.ErrNoRecord
 	}
-	return refused
+	return nil
 }
 
 // renew gives an item another expiration time, and returns the item as it was before.
@@ -115,7 +111,7 @@ type addition struct {
 // at 0.
 func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
-	version, err = st.db.Accept(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) record.Verdict {
+	version, err = st.db.AcceptIf(&st.io.Owed, a.key, a.unique, func(key, old []byte, was int64, found bool) record.Verdict {
 		xt = was
 		sum, refused = st.sum(a, old, found)
 		if refused != nil {
@@ -131,7 +127,7 @@ func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 		}
 		return record.Verdict{Op: record.Store, Value: st.withFlagsOf(old)}
 	})
-	if err == nil {
+	if err = changed(err); err == nil {
 		err = refused
 	}
 	st.countAddition(a.down, err)
@@ -153,8 +149,6 @@ func (st *storage) sum(a addition, old []byte, found bool) (uint64, error) {
 		return a.initial, nil
 	case !found:
 		return 0, dberr.ErrNoRecord
-	case a.unique != 0 && st.db.Unique(a.key) != a.unique:
-		return 0, errChanged
 	}
 	data, _ := st.decode(old)
 	n, ok := counter(data)

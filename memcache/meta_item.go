@@ -108,8 +108,7 @@ func metaDebug(c *conn) bool {
 	if !ok {
 		return true
 	}
-	version := c.db.Unique(m.key)
-	stored, xt, err := c.db.Get(&c.io.Owed, nil, m.key)
+	stored, xt, version, err := c.db.GetUnique(&c.io.Owed, nil, m.key)
 	switch {
 	case err == nil:
 		data, _ := c.decode(stored)

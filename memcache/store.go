@@ -122,16 +122,33 @@ func (st *storage) storeInPlace(ch change) (version uint64, err error) {
 // decideVersion stores data in a room if the item is as ch wants it.
 func (st *storage) decideVersion(ch change, room []byte) (version uint64, err error) {
 	var refused error
-	version, err = st.db.Decide(&st.io.Owed, ch.key, func(found bool) record.Verdict {
+	version, err = st.db.DecideIf(&st.io.Owed, ch.key, ch.wanted(), func(found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
 			return record.Verdict{}
 		}
 		return record.Verdict{Op: record.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
 	})
-	if err == nil {
+	if err = changed(err); err == nil {
 		err = refused
 	}
 	return version, err
+}
+
+// wanted returns the version that the item must have, 0 for any: an item that must not be there is
+// refused for being there.
+func (ch *change) wanted() uint64 {
+	if ch.mode == modeAdd {
+		return 0
+	}
+	return ch.unique
+}
+
+// changed returns errChanged for an operation that wants another version than the item has.
+func changed(err error) error {
+	if errors.Is(err, dberr.ErrConflict) {
+		return errChanged
+	}
+	return err
 }
 
 func (st *storage) countStore(ch change, err error) {
@@ -151,7 +168,7 @@ func (st *storage) countStore(ch change, err error) {
 // storeVersion is store for operations that depend on the old item. c.value holds the new value.
 func (st *storage) storeVersion(ch change) (version uint64, err error) {
 	var refused error
-	version, err = st.db.Accept(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) record.Verdict {
+	version, err = st.db.AcceptIf(&st.io.Owed, ch.key, ch.wanted(), func(key, old []byte, _ int64, found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
 			return record.Verdict{}
 		}
@@ -165,7 +182,7 @@ func (st *storage) storeVersion(ch change) (version uint64, err error) {
 		return record.Verdict{Op: record.Renew, Value: st.value, XT: ch.xt}
 	})
 	if err != nil {
-		return 0, err
+		return 0, changed(err)
 	}
 	return version, refused
 }
@@ -179,8 +196,6 @@ func (st *storage) refusal(ch change, found bool) error {
 		return dberr.ErrNoRecord
 	case found && ch.mode == modeAdd:
 		return dberr.ErrDuplicate
-	case ch.unique != 0 && st.db.Unique(ch.key) != ch.unique:
-		return errChanged
 	}
 	return nil
 }

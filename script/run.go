@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // Sizes of the stacks of an interpreter. They grow on demand.
@@ -61,6 +62,9 @@ func (s *state) errorText(err error) string {
 	return "(null)"
 }
 
+// errLeftOpen: the transaction cannot be everybody's, because other servers have the database too.
+var errLeftOpen error = &dberr.Error{Code: dberr.NotImplemented, Message: "a transaction in a shared engine ends with the call that began it"}
+
 func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	s.owed = owed
 	s.leash.begin(s.pool.opts.Time, heed)
@@ -69,15 +73,20 @@ func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	}
 }
 
-// end ends a call. A transaction that the call has left open is shared by all clients from now on,
-// or aborted if the call has failed. The error says that updates of a database of the script's own
-// are not durable; nobody may be told then that the call has succeeded.
+// end ends a call. A transaction that the call has left open is shared by all clients from now on;
+// it is aborted if the call has failed, or if an engine keeps the database for several servers. The
+// error says that, or that updates of a database of the script's own are not durable; nobody may be
+// told then that the call has succeeded.
 func (s *state) end(failed bool) error {
 	s.leash.end()
+	var all error
 	for _, h := range s.begun {
-		if failed {
+		switch {
+		case failed:
 			_ = h.tx.Abort() // the call has failed already
-		} else {
+		case h.db.Info().Shared:
+			all = errors.Join(all, errLeftOpen, h.tx.Abort())
+		default:
 			h.tx.Share()
 		}
 		h.tx = nil
@@ -85,7 +94,6 @@ func (s *state) end(failed bool) error {
 	s.begun = s.begun[:0]
 	s.pool.holds.releaseAll(s.holder)
 	s.owed = nil
-	var all error
 	for _, h := range s.dirty {
 		if err := h.awaitUpdates(); err != nil {
 			all = errors.Join(all, fmt.Errorf("a database of the script: %w", err))

@@ -14,6 +14,7 @@ import (
 // alarmSources are the parts that have alarms.
 type alarmSources struct {
 	catalog      *db.Catalog
+	shared       *sharedEngine // nil: there is none
 	room         *room
 	replicas     *replicas
 	following    *following
@@ -26,6 +27,7 @@ type alarmSources struct {
 func (s *alarmSources) list() []func(now time.Time) []alarm {
 	all := []func(time.Time) []alarm{
 		func(time.Time) []alarm { return logAlarms(s.catalog) },
+		func(time.Time) []alarm { return engineAlarms(s.catalog, s.shared) },
 		s.room.alarms,
 		s.replicas.alarms,
 		func(now time.Time) []alarm { return s.following.alarms(now, s.readyLag) },

@@ -13,6 +13,7 @@ import (
 // The names of the alarms. docs/monitoring.md explains each.
 const (
 	alarmLog        = "log-failed"
+	alarmEngine     = "engine"
 	alarmDisk       = "disk"
 	alarmMemory     = "memory"
 	alarmSize       = "size"
@@ -63,6 +64,7 @@ const alarmsEvery = time.Second
 func alarmKinds() []alarmKind {
 	return []alarmKind{
 		{name: alarmLog, away: true, reads: true, silent: true},
+		{name: alarmEngine, away: true, reads: true},
 		{name: alarmDisk, away: true},
 		{name: alarmMemory, away: true},
 		{name: alarmSize, away: true},

@@ -76,6 +76,7 @@ type Config struct {
 	Snapshots SnapshotConfig // of all databases
 
 	Plugins PluginConfig // the memcached protocol, and other engines
+	Engine  EngineConfig // of an engine that several servers share
 
 	Script ScriptConfig // procedures in Lua
 

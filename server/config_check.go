@@ -41,6 +41,7 @@ func (c *Config) check() error {
 		c.Services.check,
 		c.TLS.check,
 		c.Members.check,
+		c.checkEngine,
 		c.checkCluster,
 		c.checkForward,
 		c.Admin.check,

@@ -16,18 +16,29 @@ type databases struct {
 	cfg       *Config
 	log       logger
 	catalog   *db.Catalog
-	snapshots *snapshots // nil without Config.Snapshots.Dir
-	silent    bool       // close without a word
+	shared    *sharedEngine // that several servers share; nil: none
+	snapshots *snapshots    // nil without Config.Snapshots.Dir
+	silent    bool          // close without a word
 }
 
 // open restores the databases that live in snapshots and opens all. live says how often snapshots
 // are taken later, and how much of the update log is kept. The error is the text of a log line.
-func (d *databases) open(live *live) error {
+func (d *databases) open(live *live) (failed error) {
 	engine, err := d.engine()
 	if err != nil {
 		return err
 	}
 	c := d.cfg
+	if c.Plugins.shared() {
+		if d.shared, err = c.openEngine(d.log); err != nil {
+			return err
+		}
+		defer func() {
+			if failed != nil {
+				_ = d.shared.Close()
+			}
+		}()
+	}
 	d.snapshots = newSnapshots(c.Snapshots, len(c.Databases), live.snapshots, func() bool { return live.retention().On() }, d.log)
 	opts := db.Options{
 		LogDir:         c.UpdateLog,
@@ -49,6 +60,9 @@ func (d *databases) open(live *live) error {
 		Opening:        d.logOpening,
 		Logger:         d.log.Logger,
 	}
+	if d.shared != nil {
+		d.shared.use(&opts, &c.Engine)
+	}
 	restore := restorer{d.snapshots, c.Databases, opts}
 	found, err := restore.files()
 	if err != nil {
@@ -67,7 +81,7 @@ func (d *databases) open(live *live) error {
 // engine returns the engine of all databases, nil where each has its own kind.
 func (d *databases) engine() (*plugged.Engine, error) {
 	path := d.cfg.Plugins.Database
-	if path == "" {
+	if path == "" || d.cfg.Plugins.shared() {
 		return nil, nil // both are "none"
 	}
 	d.log.system("loading a plug-in database file: path=%s", path)
@@ -110,6 +124,9 @@ func reason(err error) string {
 // close closes one database after the other, with its last checkpoint, then the update log, and
 // reports whether everything could be closed.
 func (d *databases) close() (ok bool) {
+	if d.shared != nil {
+		defer func() { _ = d.shared.Close() }()
+	}
 	if d.silent {
 		_ = d.catalog.Close() // the reason of the end is in the log already
 		return false

@@ -15,6 +15,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine/pg"
 	"gotycoon/db/expr"
 	"gotycoon/db/plugged"
 )
@@ -90,7 +91,7 @@ func (e *examiner) names() {
 	if path := c.Plugins.Server; path != "" && !isMemcachePlugin(path) {
 		e.fail("-plsv: %s is no plug-in server of this program, only %s is", path, memcachePlugin)
 	}
-	if path := c.Plugins.Database; path != "" {
+	if path := c.Plugins.Database; path != "" && !c.Plugins.shared() {
 		if _, ok := plugged.Find(path); !ok {
 			e.fail("-pldb: %s is no engine of this program", path)
 		}
@@ -99,6 +100,10 @@ func (e *examiner) names() {
 
 // databases checks whether the expressions mean something, and their files and logs can be opened.
 func (e *examiner) databases() {
+	if e.cfg.Plugins.shared() {
+		e.engine()
+		return
+	}
 	all := e.cfg.Databases
 	if d := e.cfg.servicesDatabase(); d != "" {
 		all = append(all[:len(all):len(all)], d)
@@ -119,6 +124,26 @@ func (e *examiner) databases() {
 		}
 	}
 	e.start()
+}
+
+// engine connects to the engine that several servers share.
+func (e *examiner) engine() {
+	c := e.cfg
+	ctx, cancel := context.WithTimeout(context.Background(), engineLook)
+	defer cancel()
+	s, err := pg.ReadStatus(ctx, c.Plugins.Database)
+	name := RedactedURL(c.Plugins.Database)
+	if err != nil {
+		e.fail("-pldb: the engine %s: %w", name, err)
+		return
+	}
+	if err := c.adopt(s.Setup); err != nil {
+		e.fail("-pldb: the engine %s: %w", name, err)
+	}
+	if s.Standby && !c.ReadOnly {
+		e.fail("-pldb: %s is a standby, which takes no updates: name the primary, or both, or use -ord", name)
+	}
+	e.notes = append(e.notes, "durability: "+s.Durability)
 }
 
 // start does with files and logs what a start does before it changes any.

@@ -63,7 +63,15 @@ func (c *PluginConfig) check(databases []string) error {
 }
 
 // paths are the paths that must be absolute in a daemon.
-func (c *PluginConfig) paths() []string { return []string{c.Server, c.Database} }
+func (c *PluginConfig) paths() []string {
+	if c.shared() {
+		return []string{c.Server}
+	}
+	return []string{c.Server, c.Database}
+}
+
+// shared reports whether -pldb names an engine that several servers share.
+func (c *PluginConfig) shared() bool { return IsEngineURL(c.Database) }
 
 // memcache returns the configuration of the memcached service; ok is false where there shall be no
 // such service.

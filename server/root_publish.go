@@ -19,7 +19,7 @@ func (r *root) publish() error {
 	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
 	r.alarms = newAlarms(r.log)
 	r.alarms.sources = (&alarmSources{
-		catalog: catalog, room: r.room, replicas: &r.replicas, following: r.following, readyLag: c.Admin.ReadyLag, cluster: r.shown, certificates: r.certificates(),
+		catalog: catalog, shared: r.databases.shared, room: r.room, replicas: &r.replicas, following: r.following, readyLag: c.Admin.ReadyLag, cluster: r.shown, certificates: r.certificates(),
 	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,

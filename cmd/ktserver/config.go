@@ -114,6 +114,9 @@ func (o *options) settings() []server.Setting {
 		if s.Secret {
 			s.Value = ""
 		}
+		if server.IsEngineURL(s.Value) {
+			s.Value = server.RedactedURL(s.Value)
+		}
 		all = append(all, s)
 	}
 	return all

@@ -163,8 +163,12 @@ func (o *options) check() error {
 		return fmt.Errorf("-th: must be at least 1")
 	case o.MasterPort < 1:
 		return fmt.Errorf("-mport: must be at least 1")
+	case o.databasesFrom == fromDefault && server.IsEngineURL(o.Plugins.Database):
+		o.Databases = nil // the engine knows their names
 	case o.databasesFrom == fromDefault && o.flags.Changed("pldb"):
 		return fmt.Errorf("-pldb: needs the name of a database")
+	}
+	switch {
 	case o.flags.NArg() > 0 && o.flags.Arg(0) == "-" && o.flags.ArgsLenAtDash() < 0:
 		return fmt.Errorf("the database \"-\" must come after \"--\" or another database")
 	}

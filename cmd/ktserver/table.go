@@ -142,8 +142,28 @@ func (o *options) rows() []*option {
 		{name: "plex", value: textValue(&o.Plugins.Expr), section: "plugins",
 			help: "its `configuration`, for example 'port=11211#opts=f'"},
 		{name: "pldb", value: textValue(&o.Plugins.Database), section: "plugins",
-			help: "keep all databases in the engine with this `file` name: ktplugdbvoid.so, which " +
-				"keeps nothing"},
+			help: "keep all databases in this `engine`: postgres://…, which several servers share, or " +
+				"a file name, ktplugdbvoid.so, which keeps nothing"},
+
+		{name: "engine-timeout", value: cli.Duration(&o.Engine.Timeout), section: "engine", absent: "10",
+			help: "refuse an operation that the engine of -pldb has not carried out after so many " +
+				"seconds"},
+		{name: "engine-lanes", value: integer(&o.Engine.Lanes), section: "engine", absent: "2",
+			help: "how many groups of operations may be under way in the engine"},
+		{name: "engine-group", value: integer(&o.Engine.Group), section: "engine", absent: "512",
+			help: "how many operations a group may have"},
+		{name: "engine-readers", value: integer(&o.Engine.Readers), section: "engine", absent: "4",
+			help: "how many requests of reads may be under way in the engine"},
+		{name: "engine-queue", value: integer(&o.Engine.Queue), section: "engine", absent: "65536",
+			help: "refuse operations as busy while so many wait for the engine"},
+		{name: "engine-queue-size", value: cli.Size(&o.Engine.QueueSize), section: "engine", absent: "64m",
+			help: "and while what waits takes this `size`"},
+		{name: "engine-log-age", value: span{&o.Engine.KeepAge}, section: "engine", absent: "1h",
+			help: "how long the engine keeps its log of updates"},
+		{name: "engine-log-size", value: cli.Size(&o.Engine.KeepSize), section: "engine", absent: "4g",
+			help: "up to which `size` the engine keeps its log"},
+		{name: "engine-wait", value: cli.Duration(&o.Engine.Wait), section: "engine", absent: "30",
+			help: "wait so many seconds for the engine at the start"},
 
 		{name: "memcache-port", value: integer(&o.Plugins.MemcachePort), section: "memcache",
 			help: "serve memcached clients on this port"},

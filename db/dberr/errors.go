@@ -112,28 +112,43 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
 }
 
+// passing is a cause of errors that may pass: the same request may succeed later.
+type passing struct{ text string }
+
+// Error returns the text.
+func (p *passing) Error() string { return p.text }
+
 // Causes of errors that say that not enough followers have an update, or can have it.
 var (
 	// ErrFewReplicas: the update was refused, and nothing has changed.
-	ErrFewReplicas = errors.New("not enough followers are there")
+	ErrFewReplicas error = &passing{"not enough followers are there"}
 	// ErrUnconfirmed: the update is stored on this server. A failover may lose it, or keep it.
-	ErrUnconfirmed = errors.New("not enough followers have confirmed the update")
+	ErrUnconfirmed error = &passing{"not enough followers have confirmed the update"}
 )
 
 // Causes of errors of updates at a member of a cluster that is not the primary. Nothing has
 // changed.
 var (
 	// ErrNoPrimary: no server is known to be the primary now.
-	ErrNoPrimary = errors.New("no primary is known")
+	ErrNoPrimary error = &passing{"no primary is known"}
 	// ErrElsewhere: another server is the primary.
 	ErrElsewhere = errors.New("another server is the primary")
 )
 
-// Unavailable reports whether an error means that followers were missing, or a primary, so that the
-// same request may succeed later. The server logs when that begins and when it ends, not each
-// request.
+// Causes of errors of databases whose records are in an engine that several servers share.
+var (
+	// ErrEngine: the engine has not carried the operation out, and will not. Nothing has changed.
+	ErrEngine error = &passing{"the engine has not answered"}
+	// ErrOutcome: nobody knows whether the engine has carried the operation out.
+	ErrOutcome error = &passing{"what the engine has done is not known"}
+)
+
+// Unavailable reports whether an error means that followers were missing, or a primary, or the
+// engine of the databases, so that the same request may succeed later. The server logs when that
+// begins and when it ends, not each request.
 func Unavailable(err error) bool {
-	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrNoPrimary)
+	_, is := errors.AsType[*passing](err)
+	return is
 }
 
 // Expected reports whether an error says something about the state of the server that the log has,

@@ -92,6 +92,9 @@ type Start struct {
 	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
 	Inclusive bool   // the record with Key itself is visited too
 	Backward  bool   // against the order; stores without an order never see it
+	// the expiration times alone are looked at: a store for which values are dear may leave them
+	// out
+	Bare bool
 
 	// Ask is called once for each AskEvery entries that the store passes over: removed records that
 	// it still has. No lock that updates need is held then. An error ends the scan, which returns

@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/engine", "db/engine/gather", "db/engine/pg", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
@@ -52,9 +52,13 @@ var arrows = map[string][]string{
 	"snapshot":    {"internal/vfs", "ulog"},
 	"replication": {"client", "client/wire/frame", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "internal/words", "ulog"},
 
-	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
+	"db":                 {"db/dberr", "db/engine", "db/engine/gather", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
 	"db/dberr":           {},
+	"db/engine":          {"ulog"},
+	"db/engine/gather":   {"db/engine", "db/record", "internal/metrics", "ulog"},
+	"db/engine/mem":      {"db/engine", "ulog"}, // for tests
+	"db/engine/pg":       {"db/engine", "ulog"},
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},
 	"db/pages":           {"db/owed", "db/record", "db/store"},
@@ -76,12 +80,15 @@ var arrows = map[string][]string{
 	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
 
+	"db/engine/enginetest": {"db/engine", "db/record", "ulog"},      // for tests
+	"db/engine/pg/pgtest":  {"internal/needs", "internal/pgserver"}, // for tests
+
 	"tools/remote":                {"client", "db/checksum", "db/filestore", "db/owed", "db/rebuild", "db/record", "db/store", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/redisfile", "tools/show", "ulog"},
 	"tools/load":                  {"client/wire/frame", "internal/histogram"},
 	"tools/redisfile":             {},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/util":                  {"client", "client/wire/tsv", "httpapi/date", "internal/version", "internal/vfs", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/util":                  {"client", "client/wire/tsv", "db", "db/checksum", "db/engine/pg", "httpapi/date", "internal/version", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/replsql":               {"internal/version"}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
 	"tools/cli":                   {"internal/tlsfiles", "internal/version", "tools/manual"},
@@ -133,6 +140,7 @@ var arrows = map[string][]string{
 
 	"internal/klog/klogtest": {}, // for tests
 	"internal/needs":         {}, // for tests
+	"internal/pgserver":      {},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client

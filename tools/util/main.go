@@ -25,6 +25,7 @@ func commands() []cli.Command[*call] {
 		command("ulog", "directory", "print an update log, or list its files (-uf)", updateLog),
 		command("enc", "[file]", "encode or decode (-d): Base64, or another form", encode),
 		command("hex", "[file]", "print hexadecimal digits, or read them (-d)", hexadecimal),
+		command("engine", "init|status|check|load|renew|drop url [database ...]", "set up a PostgreSQL that several servers share, and look after it", engineTool),
 		command("conf", "", "print what these programs are", configuration),
 	}
 }

@@ -1,0 +1,143 @@
+package enginetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine"
+)
+
+// moment is how long a test looks whether a call waits.
+const moment = 50 * time.Millisecond
+
+// waits reports whether a blind set of a key does not end within a moment. It then has no effect.
+func (w *writer) waits(key string) bool {
+	ctx, cancel := context.WithTimeout(w.ctx, moment)
+	defer cancel()
+	g := &engine.Group{ID: w.next(), Changes: []engine.Change{set(key, "of who waited", engine.Any)}}
+	_, err := w.Write(ctx, g)
+	if err == nil {
+		return false
+	}
+	if engine.KindOf(err) == engine.Unknown {
+		_, err = w.Settle(w.ctx, g.ID)
+	}
+	require.Equal(w.t, engine.Undone, engine.KindOf(err), "%v", err)
+	return true
+}
+
+// hold holds keys for the lane's next group, which it returns.
+func (w *writer) hold(names ...string) *engine.Group {
+	g := &engine.Group{ID: w.next()}
+	_, err := w.Read(w.ctx, keys(names...), g.ID)
+	require.NoError(w.t, err)
+	return g
+}
+
+// Nobody changes a key that is held, with a record or without; everybody reads it.
+func testHolds(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	if a.Limits().Hold == 0 {
+		h.Skip("the engine cannot hold keys")
+	}
+	a.write(set("k", "1", engine.Any))
+	g := a.hold("absent", "k")
+	require.True(h, b.waits("k"))
+	require.True(h, b.waits("absent"))
+	require.False(h, b.waits("other"))
+	require.Equal(h, "1", b.value("k"))
+	ctx, cancel := context.WithTimeout(h.Context(), moment)
+	defer cancel()
+	_, err := b.Read(ctx, keys("j", "k"), b.next())
+	require.Equal(h, engine.Undone, engine.KindOf(err), "a hold waits for another one: %v", err)
+	require.False(h, b.waits("j"), "what was not held in the end is free")
+	g.Changes = []engine.Change{set("absent", "2", engine.Absent), set("k", "2", b.read("k").Revision)}
+	r, err := a.Write(a.ctx, g)
+	require.NoError(h, err)
+	require.True(h, r.Made())
+	require.False(h, b.waits("k"))
+	require.False(h, b.waits("absent"))
+}
+
+// A hold ends with its group, also an empty one, with Settle, with the lane's next hold, and by
+// itself.
+func testHoldEnds(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	if a.Limits().Hold == 0 {
+		h.Skip("the engine cannot hold keys")
+	}
+	g := a.hold("k")
+	_, err := a.Write(a.ctx, g)
+	require.NoError(h, err)
+	require.False(h, b.waits("k"), "the group was empty")
+	g = a.hold("k")
+	_, err = a.Settle(a.ctx, g.ID)
+	require.ErrorIs(h, err, engine.ErrUndone)
+	require.False(h, b.waits("k"), "the group was settled")
+	a.hold("k")
+	a.hold("l")
+	require.False(h, b.waits("k"), "the lane holds something else")
+	require.True(h, b.waits("l"))
+	b.write(set("l", "2", engine.Any)) // takes as long as the hold may last
+	require.Equal(h, "2", a.value("l"))
+}
+
+func testTransactions(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	a.write(set("k", "1", engine.Any))
+	begin := func(ctx context.Context) engine.Tx {
+		tx, err := a.Begin(ctx, 0)
+		require.NoError(h, err)
+		return tx
+	}
+	other := func() bool { // another transaction waits
+		ctx, cancel := context.WithTimeout(h.Context(), moment)
+		defer cancel()
+		tx, err := b.Begin(ctx, 0)
+		if err == nil {
+			tx.Abort()
+		}
+		return err != nil
+	}
+	commit := func(tx engine.Tx, changes ...engine.Change) (engine.Result, error) {
+		return tx.Commit(h.Context(), &engine.Group{ID: a.next(), Changes: changes})
+	}
+	tx := begin(h.Context())
+	require.True(h, b.waits("k"))
+	require.True(h, b.waits("another key"))
+	require.True(h, other())
+	require.Equal(h, "1", b.value("k"), "readers do not wait")
+	elsewhere := set("k", "1", engine.Any)
+	elsewhere.DB = 1
+	b.write(elsewhere)
+	r, err := commit(tx, set("k", "2", engine.Any), set("l", "2", engine.Any))
+	require.NoError(h, err)
+	require.True(h, r.Made())
+	tx.Abort()
+	require.Equal(h, "2 2", a.value("k")+" "+b.value("l"))
+	require.False(h, other())
+	require.False(h, b.waits("m"))
+
+	tx = begin(h.Context())
+	tx.Abort()
+	require.False(h, other())
+	_, err = commit(tx, set("k", "3", engine.Any))
+	require.Equal(h, engine.Undone, engine.KindOf(err), "%v", err)
+
+	ctx, cancel := context.WithCancel(h.Context())
+	tx = begin(ctx)
+	cancel()
+	b.write(set("k", "4", engine.Any)) // waits at most until the engine has noticed
+	_, err = commit(tx, set("k", "5", engine.Any))
+	require.Equal(h, engine.Undone, engine.KindOf(err), "%v", err)
+	require.Equal(h, "4", a.value("k"))
+
+	tx = begin(h.Context())
+	r, err = commit(tx, set("k", "6", 1<<50), set("l", "6", engine.Any))
+	require.NoError(h, err)
+	require.False(h, r.Made())
+	require.Equal(h, "4 2", a.value("k")+" "+b.value("l"), "all or none")
+	require.False(h, b.waits("m"))
+}

@@ -1,0 +1,250 @@
+package enginetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine"
+	"gotycoon/ulog"
+)
+
+// take claims a record of the database 0 for the writer's lane, nil for none.
+func (w *writer) take(prefix, from string) *engine.Record {
+	c := engine.Claim{Lane: w.id.Lane, Prefix: []byte(prefix), From: []byte(from)}
+	r, found, err := w.Claims().Take(w.ctx, c)
+	require.NoError(w.t, err)
+	if !found {
+		return nil
+	}
+	return &r
+}
+
+func (w *writer) finish(r *engine.Record) {
+	require.NoError(w.t, w.Claims().Finish(w.ctx, w.id.Lane, r, removal(string(r.Key.Key))))
+}
+
+func (w *writer) giveBack(r *engine.Record) {
+	c := set(string(r.Key.Key), string(r.Value), engine.Any)
+	require.NoError(w.t, w.Claims().GiveBack(w.ctx, w.id.Lane, r, engine.Forever, c.Log[0]))
+}
+
+// A message goes to one client, and is gone when that is done with it.
+func testClaims(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	if a.Claims() == nil {
+		h.Skip("the engine has no claims")
+	}
+	a.write(setUntil("q:0", "expired", 1, engine.Any), set("q:1", "one", engine.Any), set("q:2", "two", engine.Any),
+		setUntil("q:3", "three", a.Now()+1000, engine.Any), set("r:1", "of another queue", engine.Any))
+	_, before := a.logged(0)
+	one, two := a.take("q:", ""), b.take("q:", "")
+	require.Equal(h, "one two", string(one.Value)+" "+string(two.Value))
+	require.Equal(h, "-", b.value("q:1"))
+	three := b.take("q:", "q:25")
+	require.Equal(h, "three", string(three.Value))
+	require.Nil(h, a.take("q:", ""))
+	n, _, err := a.Count(h.Context(), 0)
+	require.NoError(h, err)
+	require.EqualValues(h, 2, n, "the expired record and the one of another queue")
+	texts, _ := a.logged(before)
+	require.Empty(h, texts, "a claim is not logged")
+
+	a.finish(one)
+	a.finish(one)
+	b.giveBack(three)
+	b.giveBack(three)
+	texts, before = a.logged(before)
+	require.Equal(h, []string{"-q:1", "q:3=three"}, texts, "each end of a claim is logged once")
+	require.Equal(h, "-", a.value("q:1"))
+	require.Equal(h, engine.Forever, a.read("q:3").XT)
+
+	snap, err := a.Snapshot(h.Context(), 0)
+	require.NoError(h, err)
+	page, err := snap.Scan(h.Context(), engine.Scan{Edge: true, Limit: 100})
+	require.NoError(h, err)
+	require.Equal(h, []string{"q:0", "q:2", "q:3", "r:1"}, keysOf(page.Records), "a snapshot has what is claimed")
+	count, err := snap.Count(h.Context())
+	require.NoError(h, err)
+	require.EqualValues(h, 4, count)
+	require.NoError(h, snap.Close())
+
+	back, err := a.Claims().GiveBackAll(h.Context(), b.id.Lane) // the server b has ended
+	require.NoError(h, err)
+	require.Equal(h, 1, back)
+	require.Equal(h, "two", a.value("q:2"))
+	texts, _ = a.logged(before)
+	require.Empty(h, texts)
+	b.finish(two) // it wakes up, too late
+	require.Equal(h, "two", a.value("q:2"))
+}
+
+// A record that is stored under the key of a claimed one is not the claimed one.
+func testClaimedKeys(h *host) {
+	w := h.writer("a")
+	if w.Claims() == nil {
+		h.Skip("the engine has no claims")
+	}
+	for _, c := range []struct {
+		name   string
+		end    func(r *engine.Record)
+		value  string
+		logged []string
+	}{
+		{"finish", w.finish, "new", []string{"k=new"}},
+		{"give back", w.giveBack, "old", []string{"k=new", "k=old"}},
+		{"give all back", func(*engine.Record) {
+			_, err := w.Claims().GiveBackAll(w.ctx, w.id.Lane)
+			require.NoError(h, err)
+		}, "new", []string{"k=new"}},
+	} {
+		w.write(set("k", "old", engine.Any))
+		r := w.take("k", "")
+		_, before := w.logged(0)
+		require.True(h, w.write(set("k", "new", engine.Absent)).Made(), c.name)
+		c.end(r)
+		require.Equal(h, c.value, w.value("k"), c.name)
+		texts, _ := w.logged(before)
+		require.Equal(h, c.logged, texts, c.name)
+		require.NotEqual(h, r.Revision, w.read("k").Revision)
+	}
+}
+
+// held is a lease that a test has.
+type held struct {
+	engine.Term
+	lost   <-chan struct{}
+	giveUp func()
+}
+
+func (h *host) lease(e engine.Engine, name string) held {
+	ctx, cancel := context.WithCancel(h.Context())
+	t, lost, err := e.Leases().Hold(ctx, name)
+	require.NoError(h, err)
+	require.Equal(h, name, t.Name)
+	return held{t, lost, cancel}
+}
+
+func testLeases(h *host) {
+	a, b := h.server("addr a"), h.server("addr b")
+	holder := func(name string) (string, uint64) {
+		addr, term, err := b.Leases().Holder(h.Context(), name)
+		require.NoError(h, err)
+		return addr, term
+	}
+	addr, _ := holder("one")
+	require.Empty(h, addr)
+	one := h.lease(a, "one")
+	other := h.lease(b, "other")
+	addr, term := holder("one")
+	require.Equal(h, "addr a", addr)
+	require.Equal(h, one.Number, term)
+
+	next := make(chan held)
+	go func() { next <- h.lease(b, "one") }()
+	ctx, cancel := context.WithTimeout(h.Context(), moment)
+	defer cancel()
+	_, _, err := b.Leases().Hold(ctx, "one")
+	require.Error(h, err, "somebody else has it")
+	select {
+	case <-one.lost:
+		h.Fatal("the lease is lost while its holder renews it")
+	default:
+	}
+	one.giveUp()
+	<-one.lost
+	two := <-next
+	require.Greater(h, two.Number, one.Number)
+	addr, _ = holder("one")
+	require.Equal(h, "addr b", addr)
+
+	require.NoError(h, b.Close()) // gives everything back
+	<-two.lost
+	<-other.lost
+	three := h.lease(a, "other")
+	require.Greater(h, three.Number, other.Number)
+	three.giveUp()
+	<-three.lost
+	other.giveUp()
+	two.giveUp()
+}
+
+// What a former holder still has on its way is refused.
+func testGuards(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	one := h.lease(a, "leader")
+	a.group(&engine.Group{Guard: &one.Term, Changes: []engine.Change{set("k", "1", engine.Any)}})
+	require.Equal(h, "1", b.value("k"))
+	one.giveUp()
+	<-one.lost
+	for i := range 2 {
+		_, err := a.Write(h.Context(), &engine.Group{ID: a.next(), Guard: &one.Term, Changes: []engine.Change{set("k", "late", engine.Any)}})
+		require.ErrorIs(h, err, engine.ErrFenced)
+		if i == 0 {
+			two := h.lease(b, "leader")
+			defer two.giveUp()
+			b.group(&engine.Group{Guard: &two.Term, Changes: []engine.Change{set("k", "2", engine.Any)}})
+		}
+	}
+	require.Equal(h, "2", a.value("k"))
+}
+
+func testSignals(h *host) {
+	a, b := h.server("a"), h.server("b")
+	if a.Signals() == nil {
+		h.Skip("the engine has no signals")
+	}
+	ctx, cancel := context.WithCancel(h.Context())
+	heard, ended := make(chan string, 1000), make(chan error, 2)
+	for _, e := range []engine.Engine{a, b} {
+		addr := map[engine.Engine]string{a: "a", b: "b"}[e]
+		go func() { ended <- e.Signals().Listen(ctx, func(message string) { heard <- addr + " " + message }) }()
+	}
+	seen := map[string]bool{}
+	for n := 0; !seen["a hello"] || !seen["b hello"]; n++ { // until both listen
+		require.Less(h, n, 1000)
+		require.NoError(h, a.Signals().Send(ctx, "hello"))
+		for none := time.After(moment); none != nil; {
+			select {
+			case message := <-heard:
+				seen[message] = true
+			case <-none:
+				none = nil
+			}
+		}
+	}
+	odd := "with 'quotes' and \xff"
+	for _, message := range []string{"", odd, "last"} {
+		require.NoError(h, b.Signals().Send(ctx, message))
+	}
+	for !seen["a last"] || !seen["b last"] {
+		seen[<-heard] = true
+	}
+	require.True(h, seen["a "] && seen["b "] && seen["a "+odd] && seen["b "+odd])
+	cancel()
+	require.ErrorIs(h, <-ended, context.Canceled)
+	require.ErrorIs(h, <-ended, context.Canceled)
+}
+
+func testPositions(h *host) {
+	w := h.writer("a")
+	one := h.lease(w, "follow")
+	defer one.giveUp()
+	after := ulog.Stamp(1) << 62 // a master whose clock is ahead
+	r := w.group(&engine.Group{
+		Changes:  []engine.Change{set("k", "1", engine.Any)},
+		Position: &ulog.Position{DBID: 3, State: []byte("up to here"), After: after}, Guard: &one.Term,
+	})
+	require.Greater(h, r.Stamp, after, "an update has a later stamp than where it comes from")
+	alone := w.group(&engine.Group{Position: &ulog.Position{State: []byte("and here")}})
+	require.Greater(h, alone.Stamp, r.Stamp)
+	groups, _, err := w.Log().Read(h.Context(), 0, 1<<20)
+	require.NoError(h, err)
+	require.Len(h, groups, 2)
+	require.Equal(h, "up to here", string(groups[0].Position.State))
+	require.EqualValues(h, 3, groups[0].Position.DBID)
+	require.Equal(h, "and here", string(groups[1].Position.State))
+	require.Empty(h, groups[1].Updates)
+	require.Equal(h, alone.Stamp, groups[1].Last())
+}

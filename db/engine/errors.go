@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind is what an error says about the call. For a call that only reads, Undone stands for every
+// failure that may pass.
+type Kind byte
+
+// The kinds of errors. Two are not enough: who repeats what was Unknown makes an update twice, and
+// who does not repeat what was Undone fails for nothing.
+const (
+	Undone  Kind = iota + 1 // nothing has happened and nothing will: it may be tried again
+	Unknown                 // the call may have had its effect, or may have it later: Settle tells
+	Refused                 // never possible
+	Full                    // no room: removals may be possible
+)
+
+// String returns the kind in small letters.
+func (k Kind) String() string {
+	switch k {
+	case Undone:
+		return "undone"
+	case Unknown:
+		return "unknown"
+	case Refused:
+		return "refused"
+	case Full:
+		return "full"
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}
+
+// Error is a failed call of an engine.
+type Error struct {
+	Kind Kind
+	// Away says that the engine could not be reached, or has not answered: the next call will
+	// probably fail as well.
+	Away bool
+	Err  error // what went wrong
+}
+
+// Error returns the cause; whoever shows it to a client says what its kind means.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+var (
+	// ErrUndone is the answer of Settle for a group that was not made and never will be.
+	ErrUndone error = &Error{Kind: Undone, Err: errors.New("the group has not been made")}
+	// ErrFenced is the error of a group whose guard is a lease that has ended.
+	ErrFenced error = &Error{Kind: Refused, Err: errors.New("another server holds the lease by now, or may hold it")}
+	// ErrTrimmed is the error of a read of the log whose beginning has been removed.
+	ErrTrimmed error = &Error{Kind: Refused, Err: errors.New("the engine's log begins behind this stamp; make a new copy of the databases")}
+)
+
+// Refuse returns an error of the kind Refused.
+func Refuse(why string) error { return &Error{Kind: Refused, Err: errors.New(why)} }
+
+// KindOf returns the kind of an error. An error that is no *Error says nothing about what has
+// happened, so it is Unknown.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Unknown
+}
+
+// IsAway reports whether an error says that the engine could not be reached.
+func IsAway(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Away
+}

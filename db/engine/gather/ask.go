@@ -1,0 +1,38 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gotycoon/db/engine"
+)
+
+// Ask makes a call of the engine that is no group's and that may be repeated, such as a scan: again
+// and again while it fails for a reason that may pass, for as long as Options.Timeout. While the
+// engine is away it returns ErrAway at once.
+func Ask[T any](ctx context.Context, g *Gather, f func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.opts.Timeout)
+	defer cancel()
+	return Retry(ctx, g, func() (T, error) { return f(ctx) })
+}
+
+// Retry is Ask for a call whose own context must last longer than the call.
+func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T, err error) {
+	if err := g.enter(ctx, 0); err != nil {
+		return answer, err
+	}
+	defer g.leave(0)
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		answer, err = call(g, func(context.Context) (T, error) { return f() })
+		if kind := engine.KindOf(err); err == nil || kind == engine.Refused || kind == engine.Full {
+			return answer, err
+		}
+		if ctx.Err() == nil && time.Since(began) < g.opts.Timeout && g.sleep(pause) {
+			continue
+		}
+		g.outage.suspect(began)
+		return answer, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("no answer from the engine within %v: %w", g.opts.Timeout, err)}
+	}
+}

@@ -1,0 +1,95 @@
+package gather
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db/engine"
+)
+
+// probeEvery is the pause between two probes of an engine that is away.
+const probeEvery = 100 * time.Millisecond
+
+// outage knows whether the engine is away: it has not answered anything for the time that an
+// operation may take.
+type outage struct {
+	g    *Gather
+	last atomic.Int64                  // when the engine answered last, in nanoseconds
+	gone atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
+	mu   sync.Mutex                    // held while it begins
+}
+
+// answered notes an answer of the engine.
+func (o *outage) answered() { o.last.Store(time.Now().UnixNano()) }
+
+// away reports whether the engine is away.
+func (o *outage) away() bool { return o.gone.Load() != nil }
+
+// back returns what is closed when the engine is back, nil if it is not away.
+func (o *outage) back() <-chan struct{} {
+	if back := o.gone.Load(); back != nil {
+		return *back
+	}
+	return nil
+}
+
+// suspect is called when an operation has waited for as long as it may. If the engine has not
+// answered anything meanwhile, it is away.
+func (o *outage) suspect(since time.Time) {
+	if o.last.Load() > since.UnixNano() {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.away() || o.last.Load() > since.UnixNano() {
+		return
+	}
+	back := make(chan struct{})
+	o.gone.Store(&back)
+	for _, l := range o.g.lanes {
+		l.nudge()
+	}
+	o.g.work.Go(func() { o.probe(back) })
+}
+
+// probe asks until the engine answers.
+func (o *outage) probe(back chan struct{}) {
+	for o.g.sleep(probeEvery) {
+		_, err := call(o.g, func(ctx context.Context) ([]engine.Record, error) {
+			return o.g.engine.Read(ctx, nil, engine.GroupID{})
+		})
+		if err == nil {
+			o.gone.Store(nil)
+			close(back)
+			return
+		}
+	}
+}
+
+// pause waits for a time, and while the engine is away until it is back. It returns false at the
+// end of the Gather.
+func (g *Gather) pause(d time.Duration) bool {
+	if back := g.outage.back(); back != nil {
+		select {
+		case <-back:
+			return true
+		case <-g.ctx.Done():
+			return false
+		}
+	}
+	return g.sleep(d)
+}
+
+// sleep waits for a time. It returns false at the end of the Gather.
+func (g *Gather) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-g.ctx.Done():
+		return false
+	}
+}

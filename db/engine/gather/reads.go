@@ -1,0 +1,230 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db/engine"
+)
+
+// readers make requests of the reads that wait, a few at a time. A read that comes while one of
+// them is idle goes at once.
+type readers struct {
+	g    *Gather
+	wake chan struct{} // one for each reader: there is something in the queue
+	mean atomic.Int64  // about the bytes of a record, see most
+
+	pool sync.Pool
+
+	mu    sync.Mutex
+	queue []*query
+}
+
+// query is one read. Its caller leaves it to the pool, unless it has abandoned it.
+type query struct {
+	keys    []engine.Key // copies, ascending, each once
+	room    []byte
+	arrived time.Time
+	left    atomic.Bool // the caller has left
+	recs    []engine.Record
+	err     error
+	done    chan struct{} // of one
+	timer   *time.Timer
+}
+
+func (r *readers) init(g *Gather) {
+	r.g, r.wake = g, make(chan struct{}, g.opts.Readers)
+	for range g.opts.Readers {
+		g.work.Go(r.run)
+	}
+}
+
+// Read returns the records of keys, of one moment after the call, in ascending order. Absent ones
+// are left out; expired ones are not. Other callers may get the same slices, so nobody may change
+// them. Errors are as those of Do.
+func (g *Gather) Read(ctx context.Context, keys []engine.Key) ([]engine.Record, error) {
+	q := g.reads.query(keys)
+	size := len(q.room)
+	if err := g.enter(ctx, size); err != nil {
+		return nil, err
+	}
+	defer g.leave(size)
+	q.timer.Reset(g.opts.Timeout)
+	g.reads.put(q)
+	why := error(nil)
+	select {
+	case <-q.done:
+		q.timer.Stop()
+		recs, err := q.recs, q.err
+		q.recs, q.err = nil, nil
+		if len(q.keys) == 1 { // larger ones are not kept
+			g.reads.pool.Put(q)
+		}
+		return recs, err
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-q.timer.C:
+		g.outage.suspect(q.arrived)
+		why = fmt.Errorf("no answer from the engine within %v", g.opts.Timeout)
+	}
+	q.left.Store(true)
+	return nil, &engine.Error{Kind: engine.Undone, Err: why}
+}
+
+// query returns a query for keys.
+func (r *readers) query(keys []engine.Key) *query {
+	q, ok := r.pool.Get().(*query)
+	if !ok {
+		q = &query{done: make(chan struct{}, 1), timer: time.NewTimer(r.g.opts.Timeout)}
+	}
+	q.arrived = time.Now()
+	q.keys, q.room = copyKeys(q.keys[:0], q.room[:0], keys)
+	if len(keys) > 1 {
+		slices.SortFunc(q.keys, engine.Compare)
+		q.keys = slices.CompactFunc(q.keys, func(a, b engine.Key) bool { return engine.Compare(a, b) == 0 })
+	}
+	return q
+}
+
+func (r *readers) put(q *query) {
+	r.mu.Lock()
+	r.queue = append(r.queue, q)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run makes requests until the Gather is closed.
+func (r *readers) run() {
+	for {
+		back := r.g.outage.back()
+		qs := r.take()
+		switch {
+		case len(qs) > 0 && back != nil:
+			r.answer(qs, nil, ErrAway)
+			continue
+		case len(qs) > 0:
+			r.ask(qs)
+			runtime.Gosched() // as in lane.run
+			continue
+		}
+		select {
+		case <-r.wake:
+		case <-r.g.ctx.Done():
+			return
+		}
+	}
+}
+
+// take takes the reads of one request out of the queue.
+func (r *readers) take() []*query {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, keys, most := 0, 0, r.most()
+	for n < len(r.queue) {
+		if keys += len(r.queue[n].keys); n > 0 && keys > most {
+			break
+		}
+		n++
+	}
+	qs := slices.Clone(r.queue[:n])
+	rest := copy(r.queue, r.queue[n:])
+	clear(r.queue[rest:])
+	r.queue = r.queue[:rest]
+	return slices.DeleteFunc(qs, func(q *query) bool { return q.left.Load() })
+}
+
+// most returns how many keys a request may have: their records, of the size of those before, have
+// no more bytes than a group.
+func (r *readers) most() int {
+	return max(1, min(r.g.opts.Group, r.g.opts.GroupBytes/max(1, int(r.mean.Load()))))
+}
+
+// ask asks the engine, again and again while it fails and somebody waits.
+func (r *readers) ask(qs []*query) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		keys := qs[0].keys
+		if len(qs) > 1 {
+			keys = nil
+			for _, q := range qs {
+				keys = append(keys, q.keys...)
+			}
+			slices.SortFunc(keys, engine.Compare)
+			keys = slices.CompactFunc(keys, func(a, b engine.Key) bool { return engine.Compare(a, b) == 0 })
+		}
+		r.g.stats.keys.Observe(int64(len(keys)))
+		recs, err := call(r.g, func(ctx context.Context) ([]engine.Record, error) {
+			return r.g.engine.Read(ctx, keys, engine.GroupID{})
+		})
+		kind := engine.KindOf(err)
+		switch {
+		case err == nil:
+			r.weigh(recs)
+			r.answer(qs, recs, nil)
+			return
+		case kind == engine.Refused && len(qs) > 1: // one of them is to blame
+			for i := range qs {
+				r.ask(qs[i : i+1])
+			}
+			return
+		case kind == engine.Refused:
+			r.answer(qs, nil, err)
+			return
+		}
+		again := r.g.sleep(pause)
+		if r.g.outage.away() {
+			r.answer(qs, nil, ErrAway)
+			return
+		}
+		qs = slices.DeleteFunc(qs, func(q *query) bool { return q.left.Load() })
+		if !again || len(qs) == 0 {
+			return
+		}
+	}
+}
+
+// weigh notes the size of records.
+func (r *readers) weigh(recs []engine.Record) {
+	if len(recs) == 0 {
+		return
+	}
+	bytes := 0
+	for i := range recs {
+		bytes += len(recs[i].Value)
+	}
+	r.mean.Store((7*r.mean.Load() + int64(bytes/len(recs))) / 8)
+}
+
+// answer gives each read its records.
+func (r *readers) answer(qs []*query, recs []engine.Record, err error) {
+	for _, q := range qs {
+		q.err = err
+		if len(qs) == 1 {
+			q.recs = recs
+		} else {
+			q.recs = pick(recs, q.keys)
+		}
+		q.done <- struct{}{}
+	}
+}
+
+// pick returns the records of keys.
+func pick(recs []engine.Record, keys []engine.Key) (found []engine.Record) {
+	for _, k := range keys {
+		i, ok := slices.BinarySearchFunc(recs, k, func(r engine.Record, k engine.Key) int { return engine.Compare(r.Key, k) })
+		if ok && len(keys) == 1 {
+			return recs[i : i+1 : i+1]
+		}
+		if ok {
+			found = append(found, recs[i])
+		}
+	}
+	return found
+}

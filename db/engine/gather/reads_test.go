@@ -1,0 +1,91 @@
+package gather_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+	"gotycoon/db/engine/mem"
+)
+
+// A read goes at once while a reader is idle; what waits goes together.
+func TestReadsGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := gate{name: mem.Read}
+		w := one(t, &gate, mem.Options{}, gather.Options{Readers: 2})
+		defer w.close()
+		for i := range 20 {
+			_, err := do(context.Background(), w.gathers[0], set(fmt.Sprintf("%02d", i), strconv.Itoa(i)))
+			require.NoError(t, err)
+		}
+		done := make(chan error, 100)
+		ask := func(names ...string) {
+			go func() {
+				var keys []engine.Key
+				for _, n := range names {
+					keys = append(keys, key(n))
+				}
+				recs, err := w.gathers[0].Read(context.Background(), keys)
+				for _, r := range recs {
+					if n, _ := strconv.Atoi(string(r.Key.Key)); err == nil && strconv.Itoa(n) != string(r.Value) {
+						err = fmt.Errorf("the record of %s is %s", r.Key.Key, r.Value)
+					}
+				}
+				if err == nil && len(recs) != len(names)-strings.Count(strings.Join(names, " "), "x") {
+					err = fmt.Errorf("%d records for %v", len(recs), names)
+				}
+				done <- err
+			}()
+			synctest.Wait()
+		}
+		began := time.Now()
+		ask("00")
+		ask("01")
+		for i := range 20 {
+			ask(fmt.Sprintf("%02d", i))
+		}
+		ask("07", "x", "03")
+		ask("x")
+		for range 24 {
+			require.NoError(t, <-done)
+		}
+		require.EqualValues(t, 3, gate.calls.Load())
+		require.Equal(t, 20*time.Millisecond, time.Since(began))
+	})
+}
+
+// Large records do not come by hundreds in one request.
+func TestReadsOfLargeRecordsComeInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := gate{name: mem.Read}
+		w := one(t, &gate, mem.Options{}, gather.Options{Readers: 1, GroupBytes: 100 << 10})
+		defer w.close()
+		_, err := do(context.Background(), w.gathers[0], set("k", string(bytes.Repeat([]byte("v"), 50<<10))))
+		require.NoError(t, err)
+		for range 20 { // it learns how large records are
+			_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})
+			require.NoError(t, err)
+		}
+		before, done := gate.calls.Load(), make(chan error, 9)
+		for range 9 {
+			go func() {
+				_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})
+				done <- err
+			}()
+			synctest.Wait()
+		}
+		for range 9 {
+			require.NoError(t, <-done)
+		}
+		require.EqualValues(t, 1+4, gate.calls.Load()-before, "two records make a request full")
+	})
+}

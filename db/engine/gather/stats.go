@@ -1,0 +1,53 @@
+package gather
+
+import (
+	"sync/atomic"
+
+	"gotycoon/internal/metrics"
+)
+
+// Stats are figures since the start. The histograms are of nanoseconds, but for GroupOperations and
+// ReadKeys.
+type Stats struct {
+	Queue      int64 // operations and reads that wait or are under way
+	QueueBytes int64
+	Away       bool // the engine does not answer; operations are refused
+
+	Lost          uint64 // operations that had to run again because another server was faster
+	Undone        uint64 // groups that were tried again because a call had failed
+	Unknown       uint64 // groups without an answer
+	SettledMade   uint64 // of these, groups that were made
+	SettledUndone uint64 // and groups that were not
+	Held          uint64 // groups whose keys were held
+	Refused       uint64 // operations and reads that were refused as busy, or while the engine was away
+
+	GroupOperations *metrics.Histogram // operations of a group
+	ReadKeys        *metrics.Histogram // keys of a request of reads
+	Wait            *metrics.Histogram // from the arrival of an operation until its body runs
+	Read            *metrics.Histogram // of a group's keys
+	Write           *metrics.Histogram
+}
+
+// counters are what Stats are made of.
+type counters struct {
+	lost, undone, unknown, settledMade, settledUndone, held, refused atomic.Uint64
+
+	operations, keys, wait, read, write *metrics.Histogram
+}
+
+func (c *counters) init() {
+	sizes := []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+	c.operations, c.keys = metrics.NewHistogram(sizes...), metrics.NewHistogram(sizes...)
+	c.wait, c.read, c.write = metrics.NewTimes(), metrics.NewTimes(), metrics.NewTimes()
+}
+
+// Stats returns the figures of now.
+func (g *Gather) Stats() Stats {
+	c := &g.stats
+	return Stats{
+		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), Away: g.outage.away(),
+		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
+		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
+		GroupOperations: c.operations, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
+	}
+}

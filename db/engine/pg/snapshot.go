@@ -1,0 +1,97 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"gotycoon/db/engine"
+)
+
+// snapshot is a transaction that sees one moment.
+type snapshot struct {
+	e     *Engine
+	c     *pgxpool.Conn
+	db    uint16
+	stamp engine.Stamp
+	ended chan struct{} // of one: who takes it ends the snapshot
+}
+
+// Snapshot begins a transaction that sees one moment. The table is locked before that moment, in
+// the way of all readers, so that no TRUNCATE comes between; those are not undone for snapshots. The
+// log's horizon is taken before too.
+func (e *Engine) Snapshot(ctx context.Context, db uint16) (engine.Snapshot, error) {
+	if err := e.table(ctx, db); err != nil {
+		return nil, err
+	}
+	s := &snapshot{e: e, db: db, ended: make(chan struct{}, 1)}
+	if e.meta.Log {
+		var err error
+		if s.stamp, err = e.horizon(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c, err := e.others.Acquire(ctx)
+	if err != nil {
+		return nil, mean(err, false)
+	}
+	for _, text := range []string{
+		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", fmt.Sprintf("LOCK TABLE r%d, claimed IN ACCESS SHARE MODE", db), "SELECT 1",
+	} {
+		if _, err := c.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return nil, e.done(c, e.others, err, false)
+		}
+	}
+	s.c = c
+	s.ended <- struct{}{}
+	return s, nil
+}
+
+func (s *snapshot) Stamp() engine.Stamp { return s.stamp }
+
+// Scan returns a page of the moment. Of several claimed records with a key, and one in the table,
+// the newest one counts.
+func (s *snapshot) Scan(ctx context.Context, sc engine.Scan) (p engine.Page, err error) {
+	select {
+	case <-s.ended:
+	default:
+		return p, undone(errEnded)
+	}
+	sc.DB = s.db
+	from := fmt.Sprintf(`(SELECT k, xt, ver, v FROM r%d UNION ALL (SELECT DISTINCT ON (k) k, xt, ver, v FROM claimed c
+		WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k) ORDER BY k, id DESC))`, s.db)
+	p, err = scan(ctx, s.c.Conn(), from, sc)
+	if err != nil {
+		return p, s.e.done(s.c, s.e.others, err, false)
+	}
+	s.ended <- struct{}{}
+	return p, nil
+}
+
+// Count counts the records of the moment.
+func (s *snapshot) Count(ctx context.Context) (n int64, err error) {
+	select {
+	case <-s.ended:
+	default:
+		return 0, undone(errEnded)
+	}
+	text := fmt.Sprintf(`SELECT (SELECT count(*) FROM r%d) +
+		(SELECT count(DISTINCT k) FROM claimed c WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k))`, s.db)
+	if err := s.c.QueryRow(ctx, text).Scan(&n); err != nil {
+		return 0, s.e.done(s.c, s.e.others, err, false)
+	}
+	s.ended <- struct{}{}
+	return n, nil
+}
+
+// Close ends the transaction.
+func (s *snapshot) Close() error {
+	select {
+	case <-s.ended:
+		s.e.rollback(s.c, s.e.others)
+	default:
+	}
+	return nil
+}

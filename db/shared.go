@@ -1,0 +1,149 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+	"gotycoon/ulog"
+)
+
+// errAgain ends a body whose client's rights have to be looked at again. It changes nothing.
+var errAgain = errors.New("the client's rights have changed")
+
+// modify is core.modify for a database that an engine keeps. It returns when the update is as safe
+// as the engine promises.
+func (s *shared) modify(p *Pending, key []byte, h how, body func(b *batch) error) (gather.Outcome, error) {
+	b := s.db.newBatch()
+	defer b.free()
+	b.owed = p
+	keys := [...]engine.Key{s.key(key)}
+	op := gather.Operation{Keys: keys[:], Blind: h.blind, Size: h.bytes}
+	return s.carryOut(p, b, op, false, body)
+}
+
+// carryOut has body run when a group has its turn. With whole nothing is changed when body returns
+// an error; otherwise that what body has put into the batch is changed all the same. A body that
+// reads nothing runs at once, and its updates go with the operation.
+func (s *shared) carryOut(p *Pending, b *batch, op gather.Operation, whole bool, body func(b *batch) error) (o gather.Outcome, err error) {
+	for {
+		if err := s.admit(p); err != nil {
+			return o, err
+		}
+		if op.Blind && (p == nil || p.Rights == nil) {
+			b.restart()
+			if err := body(b); err != nil {
+				return o, err
+			}
+			if err := s.storable(b); err != nil {
+				return o, err
+			}
+			op.Updates = b.ups
+			o, err = s.groups.Do(context.Background(), op, nil)
+		} else {
+			o, err = s.groups.Do(context.Background(), op, func(v *gather.View) error { return s.turn(p, b, v, whole, body) })
+		}
+		if !errors.Is(err, errAgain) {
+			break
+		}
+	}
+	if w := s.db.watch.Load(); w != nil && len(b.ups) > 0 && !failed(err) {
+		w.committed(b.ups, 0)
+	}
+	return o, engineError(err)
+}
+
+// failed reports whether an error is the engine's, so that nothing may have been changed.
+func failed(err error) bool {
+	_, is := errors.AsType[*engine.Error](err)
+	return is
+}
+
+// getUnique reads a record with its revision.
+func (s *shared) getUnique(p *Pending, dst, key []byte) (value []byte, xt int64, unique uint64, err error) {
+	recs, err := s.groups.Read(context.Background(), []engine.Key{s.key(key)})
+	switch {
+	case err != nil:
+		return nil, 0, 0, engineError(err)
+	case len(recs) == 0 || engine.Expired(recs[0].XT, s.db.seconds()):
+		return nil, 0, 0, dberr.ErrNoRecord
+	}
+	at := len(dst)
+	if dst, err = appendStored(dst, &recs[0], p); err != nil {
+		return nil, 0, 0, systemError(err)
+	}
+	xt, value, _ = s.db.Split(dst[at:])
+	return value, xt, recs[0].Revision, nil
+}
+
+// admit waits for a transaction of this server, and for nothing else. Without this wait an
+// operation would keep its lane waiting for the engine's lock, and with it every other database.
+func (s *shared) admit(p *Pending) error {
+	for {
+		wait := s.db.barred(true)
+		if wait == nil && p.MayGoOn() {
+			return nil
+		}
+		if err := p.Await(wait); err != nil {
+			return err
+		}
+	}
+}
+
+// turn runs a body on the records of its group, and puts its updates there.
+func (s *shared) turn(p *Pending, b *batch, v *gather.View, whole bool, body func(b *batch) error) error {
+	b.restart()
+	switch {
+	case !p.MayGoOn():
+		return errAgain
+	case s.db.refuses():
+		return s.db.refusal()
+	}
+	b.view = view{s, v}
+	err := body(b)
+	b.view = view{}
+	if err := s.storable(b); err != nil {
+		return err
+	}
+	if whole && err != nil {
+		return err
+	}
+	for i := range b.ups {
+		v.Apply(&b.ups[i])
+	}
+	return err
+}
+
+// storable returns why the updates of a batch cannot be stored. The engine would refuse them too,
+// and with them the group of others.
+func (s *shared) storable(b *batch) error {
+	if b.err != nil {
+		return b.err
+	}
+	most := s.engine.Limits().Value
+	for i := range b.ups {
+		if len(b.ups[i].Value)-s.db.prefixSize() > most {
+			return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the engine keeps values of at most %d bytes", most)}
+		}
+	}
+	return nil
+}
+
+// clear removes all records.
+func (s *shared) clear(from ulog.Update, f *ulog.Position) error {
+	u := ulog.Update{SID: from.SID, DBID: s.db.index, Op: ulog.OpClear, Origin: from.Origin}
+	clears := &engine.Clear{DB: s.db.index, Log: []ulog.Update{u}}
+	return s.make(gather.Operation{Clear: clears, Position: f, Blind: true}, nil)
+}
+
+// make carries out an operation without a body.
+func (s *shared) make(op gather.Operation, news []ulog.Update) error {
+	_, err := s.groups.Do(context.Background(), op, nil)
+	if w := s.db.watch.Load(); w != nil && err == nil {
+		w.committed(news, 0)
+	}
+	return engineError(err)
+}

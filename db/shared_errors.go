@@ -1,0 +1,27 @@
+package db
+
+import (
+	"errors"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
+)
+
+// engineError gives an error of the engine the code that clients see. Other errors stay as they
+// are.
+func engineError(err error) error {
+	e, is := errors.AsType[*engine.Error](err)
+	if !is {
+		return err
+	}
+	switch e.Kind {
+	case engine.Refused:
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: e.Error(), Err: err}
+	case engine.Full:
+		return &dberr.Error{Code: dberr.SystemError, Message: "no space: the engine is full, only removals are possible", Err: dberr.ErrNoSpace}
+	case engine.Undone:
+		return &dberr.Error{Code: dberr.SystemError, Message: e.Error(), Err: dberr.ErrEngine}
+	default:
+		return &dberr.Error{Code: dberr.SystemError, Message: e.Error(), Err: dberr.ErrOutcome}
+	}
+}

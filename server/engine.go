@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+	"gotycoon/db/engine/pg"
+)
+
+const (
+	defaultEngineWait = 30 * time.Second
+	engineRetry       = 500 * time.Millisecond // between two attempts at the start
+	engineLook        = 5 * time.Second        // for a look at it, by "config check"
+)
+
+// checkEngine finds what a server cannot have together with an engine that several servers share.
+func (c *Config) checkEngine() error {
+	if !c.Plugins.shared() {
+		if c.Engine != (EngineConfig{}) {
+			return errors.New("the options -engine-… need -pldb postgres://…")
+		}
+		return nil
+	}
+	scheme, _, _ := strings.Cut(c.Plugins.Database, "://")
+	if scheme != "postgres" && scheme != "postgresql" {
+		return fmt.Errorf("-pldb: there is no engine %s://, only postgres://", scheme)
+	}
+	const own = "needs databases of the server's own, not those of an engine that servers share"
+	for option, given := range map[string]bool{
+		"-ulog": c.UpdateLog != "", "-bgs": c.Snapshots.Dir != "", "-mhost": c.MasterHost != "", "-rts": c.RTSPath != "", "-cluster": c.Cluster.on(),
+		"-sync-replicas": c.Sync.Replicas > 0, "-compact-ratio": c.CompactRatio > 0,
+	} {
+		if given {
+			return fmt.Errorf("%s %s", option, own)
+		}
+	}
+	e := &c.Engine
+	for option, n := range map[string]int64{
+		"-engine-timeout": int64(e.Timeout), "-engine-lanes": int64(e.Lanes), "-engine-readers": int64(e.Readers), "-engine-group": int64(e.Group),
+		"-engine-queue": int64(e.Queue), "-engine-queue-size": e.QueueSize, "-engine-log-age": int64(e.KeepAge), "-engine-log-size": e.KeepSize,
+		"-engine-wait": int64(e.Wait),
+	} {
+		if n < 0 {
+			return fmt.Errorf("%s: must be above 0", option)
+		}
+	}
+	return nil
+}
+
+// sharedEngine is the engine of a server, from the opening of the databases to their closing.
+type sharedEngine struct {
+	*pg.Engine
+	name string // its URL without a password
+}
+
+// openEngine connects to the engine, for which it waits at a start, and gives the configuration the
+// engine's databases and server ID.
+func (c *Config) openEngine(log logger) (*sharedEngine, error) {
+	s := &sharedEngine{name: RedactedURL(c.Plugins.Database)}
+	log.system("connecting to the engine: %s", s.name)
+	wait := c.Engine.Wait
+	if wait == 0 {
+		wait = defaultEngineWait
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	for {
+		var err error
+		s.Engine, err = pg.Open(ctx, c.Plugins.Database, pg.Options{
+			Addr: fmt.Sprintf("%s:%d", c.Host, c.Port), Lanes: c.Engine.Lanes, Readers: c.Engine.Readers,
+			KeepFor: c.Engine.KeepAge, KeepBytes: c.Engine.KeepSize, ReadOnly: c.ReadOnly,
+		})
+		if err == nil {
+			break
+		}
+		if !engine.IsAway(err) || ctx.Err() != nil {
+			return nil, fmt.Errorf("could not open the engine %s: %w", s.name, err)
+		}
+		log.info("the engine is not ready, waiting for it: %v", err)
+		pause := time.NewTimer(engineRetry)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+	if err := c.adopt(s.Setup()); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("the engine %s: %w", s.name, err)
+	}
+	if status, err := s.Status(ctx); err == nil {
+		say := log.system
+		if status.Weak {
+			say = log.error
+		}
+		say("connected to the engine: PostgreSQL %s, databases: %s, durability: %s", status.Version, strings.Join(c.Databases, " "), status.Durability)
+	}
+	return s, nil
+}
+
+// adopt takes over what was decided for all servers when the engine was set up.
+func (c *Config) adopt(setup pg.Setup) error {
+	switch {
+	case len(c.Databases) > 0 && !slices.Equal(c.Databases, setup.Databases):
+		return fmt.Errorf("it has the databases %q, and the command line names %q: give the same names in the same order, or none",
+			setup.Databases, c.Databases)
+	case c.ServerID > 0 && c.ServerID != int(setup.SID):
+		return fmt.Errorf("all its servers have the server ID %d, and not %d: leave -sid out", setup.SID, c.ServerID)
+	}
+	c.Databases, c.ServerID = setup.Databases, int(setup.SID)
+	return nil
+}
+
+// use has a catalog keep its databases in the engine.
+func (s *sharedEngine) use(o *db.Options, c *EngineConfig) {
+	o.Shared = s.Engine
+	o.Gather = gather.Options{
+		Lanes: c.Lanes, Readers: c.Readers, Group: c.Group, Queue: c.Queue, QueueBytes: int(c.QueueSize), Timeout: c.Timeout,
+	}
+}
+
+// engineAlarms tells of an engine that does not answer.
+func engineAlarms(c *db.Catalog, s *sharedEngine) []alarm {
+	if s == nil || !c.Groups().Stats().Away {
+		return nil
+	}
+	return []alarm{{name: alarmEngine, text: fmt.Sprintf(
+		"the engine %s does not answer, requests are refused: look whether it runs and can be reached from here. "+
+			"The server goes on by itself as soon as the engine answers", s.name)}}
+}

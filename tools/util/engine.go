@@ -1,0 +1,258 @@
+package util
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/db/checksum"
+	"gotycoon/db/engine/pg"
+	"gotycoon/snapshot"
+	"gotycoon/ulog"
+)
+
+// engineCommands are the words behind "engine", each with what it does at a URL.
+func engineCommands() map[string]func(ctx context.Context, c *call) error {
+	return map[string]func(context.Context, *call) error{
+		"init": engineInit, "status": engineStatus, "check": engineCheck, "load": engineLoad, "renew": engineRenew, "drop": engineDrop,
+	}
+}
+
+// engineTool sets up an engine that several servers share, and looks after it.
+func engineTool(ctx context.Context, c *call) error {
+	word := ""
+	if len(c.raw) > 0 {
+		word = c.raw[0]
+	}
+	run, known := engineCommands()[word]
+	if !known {
+		return usageError("engine: the word behind it is init, status, check, load, renew or drop")
+	}
+	c.raw = c.raw[1:]
+	if len(c.raw) > 0 && !strings.HasPrefix(c.raw[0], "-") && !strings.Contains(c.raw[0], "://") {
+		return usageError(fmt.Sprintf("engine %s: %s is no URL of an engine: postgres://USER@HOST/DATABASE", word, c.raw[0]))
+	}
+	return run(ctx, c)
+}
+
+// engineInit sets up an engine for all servers.
+func engineInit(ctx context.Context, c *call) error {
+	sid := c.flags.Int("sid", 1, "the server ID of all servers, which the log of updates shows")
+	noLog := c.flags.Bool("no-log", false, "keep no log of updates, so that nobody can follow")
+	if err := c.parse(1, -1); err != nil {
+		return err
+	}
+	names := c.args[1:]
+	if len(names) == 0 {
+		return usageError("engine init: name the databases behind the URL, such as: users sessions")
+	}
+	if *sid < 1 || *sid > 65535 {
+		return usageError("-sid: must be from 1 to 65535")
+	}
+	for i, name := range names {
+		if strings.ContainsAny(name, "/#") || slices.Contains(names[:i], name) {
+			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no / and no #", name))
+		}
+	}
+	made, err := pg.Init(ctx, c.args[0], pg.Setup{SID: uint16(*sid), Log: !*noLog, Databases: names})
+	if err != nil {
+		return err
+	}
+	if !made {
+		_, err = fmt.Fprintln(c.out, "it was set up before, with the same databases: nothing has changed")
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "made the schema gotycoon with %d databases: %s\nstart servers, as many as you like: ktserver -pldb %s\n",
+		len(names), strings.Join(names, " "), "URL")
+	return err
+}
+
+// engineStatus prints what an engine says of itself.
+func engineStatus(ctx context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	s, err := pg.ReadStatus(ctx, c.args[0])
+	if err != nil {
+		return err
+	}
+	role := "primary"
+	if s.Standby {
+		role = "standby: it takes no updates"
+	}
+	fmt.Fprintf(c.out, "engine: PostgreSQL %s, %s\ndurability: %s\nserver ID: %d\n", s.Version, role, s.Durability, s.SID)
+	if s.Log {
+		fmt.Fprintf(c.out, "log: %x, %d bytes, from %s to %s\n", s.LogID, s.LogBytes, moment(s.LogOldest), moment(s.LogNewest))
+	} else {
+		fmt.Fprintln(c.out, "log: none")
+	}
+	fmt.Fprintf(c.out, "lanes: %d of %d\n", s.Lanes, pg.MaxLanes)
+	for i, name := range s.Databases {
+		fmt.Fprintf(c.out, "database %d: %s, %d records, %d bytes\n", i, name, s.Records[i], s.Bytes[i])
+	}
+	return nil
+}
+
+// moment is a stamp for people.
+func moment(at ulog.Stamp) string {
+	if at == 0 {
+		return "the beginning"
+	}
+	return at.Time().UTC().Format(time.RFC3339)
+}
+
+// engineCheck reads every record, and compares the number of records with the engine's count.
+func engineCheck(ctx context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	return c.withEngine(ctx, func(catalog *db.Catalog) error {
+		var wrong []error
+		for i := range catalog.Len() {
+			d := catalog.DB(i)
+			sum, err := d.Freeze()
+			if err != nil {
+				return err
+			}
+			seen := int64(0)
+			err = sum.Scan(func(_, _ []byte) error { seen++; return ctx.Err() })
+			if err := errors.Join(err, sum.Close()); err != nil {
+				return err
+			}
+			parts, err := checksum.Sum(d, &db.Pending{}, []checksum.Range{{}}, checksum.Options{})
+			if err != nil {
+				return err
+			}
+			digest := uint64(0)
+			for _, p := range parts {
+				digest += p.Sum
+			}
+			counted, err := d.Count(nil)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "%s: %d records, checksum %016x\n", d.Name(), seen, digest)
+			if counted != seen {
+				wrong = append(wrong, fmt.Errorf("%s: the engine counts %d records and has %d: servers that write meanwhile, or a lost count", d.Name(), counted, seen))
+			}
+		}
+		return errors.Join(wrong...)
+	})
+}
+
+// engineLoad stores the records of a snapshot. Other records of the database stay.
+func engineLoad(ctx context.Context, c *call) error {
+	if err := c.parse(2, 3); err != nil {
+		return err
+	}
+	in := c.stdin
+	if len(c.args) == 3 {
+		f, err := os.Open(c.args[2])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	records, err := snapshot.NewReader(in)
+	if err != nil {
+		return fmt.Errorf("the snapshot: %w", err)
+	}
+	return c.withEngine(ctx, func(catalog *db.Catalog) error {
+		d := catalog.Lookup(c.args[1])
+		if d == nil {
+			return fmt.Errorf("the engine has no database %q", c.args[1])
+		}
+		n, err := load(ctx, d, records)
+		if err != nil {
+			return fmt.Errorf("after %d records: %w; the same command can be given again", n, err)
+		}
+		_, err = fmt.Fprintf(c.out, "%d records were loaded\n", n)
+		return err
+	})
+}
+
+// Records are stored together in groups of so many, or of about so many bytes.
+const (
+	loadRecords = 2000
+	loadBytes   = 4 << 20
+)
+
+// load stores the records of a snapshot as they are, with their expiration times.
+func load(ctx context.Context, d *db.DB, from *snapshot.Reader) (n int, err error) {
+	var ups []ulog.Update
+	bytes := 0
+	flush := func() error {
+		err := d.Replicate(nil, ups, nil, nil)
+		if err == nil {
+			n += len(ups)
+		}
+		ups, bytes = ups[:0], 0
+		return err
+	}
+	for {
+		key, stored, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return n, flush()
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return n, err
+		}
+		ups = append(ups, ulog.Update{DBID: uint16(d.Index()), Op: ulog.OpSet, Key: slices.Clone(key), Value: slices.Clone(stored)})
+		if bytes += len(key) + len(stored); len(ups) == loadRecords || bytes > loadBytes {
+			if err := flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+}
+
+// withEngine opens the databases of the engine at the first argument.
+func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) error) error {
+	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program})
+	if err != nil {
+		return err
+	}
+	setup := e.Setup()
+	catalog, err := db.Open(setup.Databases, db.Options{Shared: e, SID: setup.SID})
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	err = work(catalog)
+	return errors.Join(err, catalog.Close(), e.Close())
+}
+
+// engineRenew gives the log another identity.
+func engineRenew(ctx context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	id, err := pg.Renew(ctx, c.args[0])
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "the log has another identity now, %s: start the servers again; followers make a copy\n", id)
+	return err
+}
+
+// engineDrop removes everything that gotycoon has in the engine.
+func engineDrop(ctx context.Context, c *call) error {
+	yes := c.flags.Bool("yes", false, "really remove all records of all databases")
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	if !*yes {
+		return usageError("engine drop: removes all records of all databases; say so with -yes")
+	}
+	if err := pg.Drop(ctx, c.args[0]); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(c.out, "removed the schema gotycoon")
+	return err
+}
