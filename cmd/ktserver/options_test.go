@@ -85,7 +85,9 @@ func TestSpellings(t *testing.T) {
 
 func TestRefusedCommandLines(t *testing.T) {
 	for args, want := range map[string]string{
-		"-nosuch":                  "--nosuch",
+		"-nosuch":                  "there is no option -nosuch\nusage:",
+		"-prot 7":                  "there is no option -prot; did you mean -port?",
+		"a.kct -port 7":            "-port stands behind a database: options come first",
 		"-port":                    "port",
 		"-port 0":                  "-port: must be at least 1",
 		"-port x":                  "must be a number",
@@ -126,6 +128,11 @@ func TestVersionAndHelp(t *testing.T) {
 		require.Contains(t, stdout.String(), option)
 	}
 	require.NotContains(t, stdout.String(), "--bgs")
+	for word, want := range map[string]string{"version": version.Current().String(), "help": stdout.String()} {
+		var said bytes.Buffer
+		require.Zero(t, run([]string{word}, &said, &stderr)) // no database can have the name
+		require.Contains(t, said.String(), want)
+	}
 	require.Empty(t, stderr.String())
 }
 
