@@ -20,7 +20,7 @@ type outcome struct {
 
 var (
 	outcomeDone    = outcome{statusOK, "done", true}
-	outcomeWrong   = outcome{statusBadRequest, "a parameter is missing or makes no sense, or there is no such database or cursor", true}
+	outcomeWrong   = outcome{statusBadRequest, "a parameter is missing or makes no sense, in JSON also if it is unknown, or there is no such database or cursor", true}
 	outcomeUnknown = outcome{statusUnauthorized, "other credentials are needed", true}
 	outcomeDenied  = outcome{statusForbidden, "the rules do not allow it", true}
 	outcomeFailed  = outcome{statusInternal, "the server could not do it: the text says why", true}
@@ -32,10 +32,7 @@ var commonOutcomes = [...]outcome{outcomeDone, outcomeWrong, outcomeUnknown, out
 
 // outcomes returns the statuses of a procedure.
 func (p *procedure) outcomes() []outcome {
-	all := []outcome{outcomeDone}
-	if p.wrong() {
-		all = append(all, outcomeWrong)
-	}
+	all := []outcome{outcomeDone, outcomeWrong}
 	if p.need.about != aboutNothing {
 		all = append(all, outcomeUnknown, outcomeDenied)
 	}
@@ -51,9 +48,6 @@ func (p *procedure) outcomes() []outcome {
 	}
 	return append(all, outcomeLater)
 }
-
-// wrong reports whether a call of the procedure can be wrong as such.
-func (p *procedure) wrong() bool { return p.uses != usesNothing || len(p.in) > 0 }
 
 // right says in words what a client must be allowed to do.
 func (n right) String() string {
