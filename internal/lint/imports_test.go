@@ -119,6 +119,7 @@ var arrows = map[string][]string{
 	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},
+	"compat/openapi":       {}, // a module of its own
 	"compat/client":        {},
 	"compat/cluster":       {},
 	"compat/upgrade":       {},
