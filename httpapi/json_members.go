@@ -9,8 +9,8 @@ import (
 
 // checkMembers returns an error if a call in JSON has a parameter that the procedure does not know,
 // or lacks one that it needs. In TSV parameters that nobody knows count for nothing, as in the
-// original, and the error about a missing one has the original's words. Whoever sends JSON types it,
-// and is told which name is wrong.
+// original, and the error about a missing one has the original's words. People type JSON, so they
+// are told which name is wrong.
 func (p *procedure) checkMembers(in *tsv.Rows) error {
 	if p == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"gotycoon/httpapi"
 	"gotycoon/internal/member"
 	"gotycoon/internal/metrics"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/tlsport"
@@ -169,6 +170,11 @@ func (c *conn) serveOne() bool {
 			return c.serveMember()
 		}
 		return c.door.bin.ServeOne(c.io, c.peer)
+	}
+	if head := c.io.Buffered(); browser.IsHandshake(head) {
+		_, line := browser.Misled(head, "HTTP and the binary protocol")
+		c.door.log.info("(%s): %s", c.peer, line)
+		return false
 	}
 	return c.session.ServeOne()
 }

@@ -91,7 +91,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// maxMasterPort is the largest port that there is. MaxPort is what clients of the original can parse.
+// maxMasterPort is the largest port that there is. MaxPort is what clients of the original can
+// parse.
 const maxMasterPort = 65535
 
 // names checks the values that only the start of a server reads: the access file, the plug-ins.
