@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -56,7 +58,8 @@ func (e *examiner) directories() {
 	if c.Cluster.on() {
 		dirs["-cluster-dir"] = c.clusterDir()
 	}
-	for option, path := range dirs {
+	for _, option := range slices.Sorted(maps.Keys(dirs)) {
+		path := dirs[option]
 		if path == "" {
 			continue
 		}

@@ -114,6 +114,8 @@ func TestErrorsOfTheConfigurationComeFromTheServer(t *testing.T) {
 	require.Equal(t, "ktserver: update log requires the server ID\n", refused(t, "-ulog", "u"))
 	require.Contains(t, refused(t, "-ulog-keep-count", "3"), "they need -ulog\n")
 	require.Contains(t, refused(t, "-ulog-keep-age", "-1"), "cannot be negative\n")
+	require.Equal(t, "ktserver: -idle cannot be negative\n", refused(t, "-idle", "-1"))
+	require.Equal(t, "ktserver: -slow cannot be negative\n", refused(t, "-slow", "-1"))
 	require.Equal(t, "ktserver: /nonexistent: no such directory\n", refused(t, "-cmd", "/nonexistent"))
 	require.Equal(t, "ktserver: rel.log: a daemon can accept absolute path only\n", refused(t, "-dmn", "-log", "rel.log"))
 }
