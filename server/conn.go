@@ -171,7 +171,7 @@ func (c *conn) serveOne() bool {
 		}
 		return c.door.bin.ServeOne(c.io, c.peer)
 	}
-	if head := c.io.Buffered(); browser.IsHandshake(head) {
+	if head := c.io.Buffered(); browser.IsHello(head) {
 		_, line := browser.Misled(head, "HTTP and the binary protocol")
 		c.door.log.info("(%s): %s", c.peer, line)
 		return false

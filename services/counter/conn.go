@@ -72,10 +72,9 @@ func (c *conn) run(ctx context.Context) error {
 			return err
 		}
 		if head := c.Buffered(); !served && browser.IsRequestStart(head) {
-			reply, line := browser.Misled(head, "the protocol of counters")
-			c.Out = append(c.Out, reply...)
+			// The original waits for the rest of what it takes for a request, and so do we.
+			_, line := browser.Misled(head, "the protocol of counters")
 			c.server.Logger.Info("counter: (" + c.client.RemoteAddr().String() + "): " + line)
-			return nil
 		}
 		if over, err := c.server.Move(c.Conn, memberframe.MemberCounter, served); over {
 			return c.refuseUnmoved(ctx, err)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client/wire/counter/frame"
-	"gotycoon/internal/browser"
 	"gotycoon/services/counter"
 )
 
@@ -30,11 +29,6 @@ func FuzzConnection(f *testing.F) {
 		defer socket.Close()
 		require.NoError(t, socket.SetDeadline(time.Now().Add(limit)))
 		cut = max(0, min(cut, len(data)))
-		if browser.IsRequestStart(data) { // is told so, and closed with bytes that nobody reads
-			_, _ = socket.Write(data)
-			_, _ = io.Copy(io.Discard, socket)
-			return
-		}
 		for _, part := range [][]byte{data[:cut], data[cut:]} {
 			_, err = socket.Write(part)
 			require.NoError(t, err)

@@ -78,7 +78,7 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 	body := make([]byte, 0, 64)
 	c.Ending = ctx
 	for ctx.Err() == nil && c.WaitByte() == nil {
-		if head := c.Buffered(); browser.IsHandshake(head) {
+		if head := c.Buffered(); browser.IsHello(head) {
 			_, line := browser.Misled(head, "HTTP")
 			p.Logger.Info("(" + socket.RemoteAddr().String() + "): " + line)
 			break
