@@ -239,7 +239,7 @@ func TestAPrimaryWhoseDiskHangsHandsOver(t *testing.T) {
 	require.ErrorIs(t, served, ErrNotPrimary)
 	s := n.Status()
 	require.Equal(t, Waiting, s.Role)
-	require.Contains(t, s.Trouble, "its disk has done nothing for 1")
+	require.Contains(t, s.Trouble, "has done nothing for 1")
 }
 
 // A disk that is slow is no hung one, and a pause of the process says nothing of its disk.

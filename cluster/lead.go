@@ -46,8 +46,8 @@ func (n *Node) open(term uint64, st election.State) error {
 	ctx, cease := context.WithCancel(n.ctx)
 	n.tenure, n.cease = ctx, cease
 	n.become(Opening, term)
-	n.trouble = fmt.Sprintf("waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
-		"lets this member go on alone: from then on its disk alone has the data", words.FollowersHave(st.Required), term)
+	n.trouble = fmt.Sprintf("%s waits until %s the first update of term %d; if too few followers are left for good, 'ktremotemgr cluster require 0' "+
+		"lets this member go on alone: from then on its disk alone has the data", n.opts.Name, words.FollowersHave(st.Required), term)
 	n.done.Go(func() {
 		if n.opts.Data.Confirmed(ctx, begun) == nil {
 			n.serve(ctx, term, nil)

@@ -29,7 +29,7 @@ const (
 )
 
 // errBrief is said of a member that is about to stop, for example.
-var errBrief = errors.New("it lets this member in, and ends the connection at once")
+var errBrief = errors.New("that member lets this member in, and ends the connection at once: its log says why")
 
 // link is what goes to one member: a goroutine connects and writes.
 type link struct {

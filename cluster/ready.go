@@ -83,7 +83,7 @@ func (n *Node) serveRecords(term uint64, why error) {
 		return
 	}
 	n.letIn(term)
-	n.trouble = fmt.Sprintf("its services cannot take over, nor those of another member, so it serves records alone: %v", why)
+	n.trouble = fmt.Sprintf("the services of %s cannot take over, nor those of another member, so %[1]s serves records alone: %[2]v", n.opts.Name, why)
 	n.tellOnce(n.trouble)
 }
 
@@ -110,7 +110,7 @@ func (n *Node) notReady(term uint64, failures int, why error) bool {
 	}
 	n.unready = true
 	if n.role == Opening {
-		n.trouble = fmt.Sprintf("its services cannot take over (tries: %d), so it serves no clients: %v", failures, why)
+		n.trouble = fmt.Sprintf("the services of %s cannot take over (tries: %d), so %[1]s serves no clients: %[3]v", n.opts.Name, failures, why)
 		n.tellOnce("this member cannot be the primary: " + n.trouble)
 	}
 	return true

@@ -55,7 +55,7 @@ func TestAPrimaryWhoseServicesCannotTakeOverTriesAgain(t *testing.T) {
 	<-begun
 	s := n.Status()
 	require.Equal(t, Opening, s.Role)
-	require.Contains(t, s.Trouble, "its services cannot take over (tries: 2), so it serves no clients: no space left on device")
+	require.Contains(t, s.Trouble, "the services of a cannot take over (tries: 2), so a serves no clients: no space left on device")
 	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 	goOn()
 	require.Eventually(t, func() bool { return n.View().Role == Leading }, 5*time.Second, time.Millisecond)
@@ -90,7 +90,7 @@ func TestAPrimaryWhoseServicesCannotTakeOverServesRecordsWhereNobodyElseCan(t *t
 	s := n.Status()
 	require.Equal(t, Leading, s.Role)
 	require.True(t, s.Unready)
-	require.Contains(t, s.Trouble, "it serves records alone: no space left on device")
+	require.Contains(t, s.Trouble, "a serves records alone: no space left on device")
 	opened := d.opens()
 	goOn()
 	require.Eventually(t, func() bool { return !n.Status().Unready }, 5*time.Second, time.Millisecond)

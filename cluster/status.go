@@ -40,7 +40,7 @@ func (n *Node) Status() Status {
 		if s.Trouble != "" {
 			s.Trouble = "; " + s.Trouble
 		}
-		s.Trouble = fmt.Sprintf("its disk has done nothing for %.1f s although updates wait for it%s", s.Stalled, s.Trouble)
+		s.Trouble = fmt.Sprintf("the disk of %s has done nothing for %.1f s although updates wait for it%s", n.opts.Name, s.Stalled, s.Trouble)
 	}
 	if n.opts.Asides != nil && s.Stalled == 0 { // it reads a directory
 		s.Asides = n.opts.Asides()

@@ -23,6 +23,9 @@ func (c *client) json(procedure, body string) *reply {
 // with adds headers to a request.
 func with(headers, request string) string { return strings.Replace(request, "\r\n", "\r\n"+headers, 1) }
 
+// everyTakes ends the errors about names of parameters.
+const everyTakes = "as every procedure DB, CUR, WAIT, WAITTIME, SIGNAL, SIGNALBROAD, REPLICAS, POSITION"
+
 func TestJSON(t *testing.T) {
 	c := newServer(t, "%").dial(t)
 	for _, step := range []struct{ procedure, body, status, want string }{
@@ -48,7 +51,12 @@ func TestJSON(t *testing.T) {
 		{"echo", `{"x":"y","SIGNAL":"s"}`, "200", `{"SIGNAL":"s","SIGNALED":0,"x":"y"}`},
 		{"cur_jump", `{"CUR":1,"key":"n"}`, "200", `{}`},
 		{"cur_get_key", `{"CUR":1,"step":false}`, "200", `{"key":"n"}`},
-		{"set", `{"key":"tea"}`, "400", `{"error":"invalid parameters","status":400}`},
+		{"set", `{"key":"tea"}`, "400", `{"error":"invalid parameters: set needs \"value\": it takes key, value, xt, and ` + everyTakes + `","status":400}`},
+		{"set", `{"key":"tea","vlaue":1}`, "400",
+			`{"error":"invalid parameters: set has no parameter \"vlaue\": it takes key, value, xt, and ` + everyTakes + `","status":400}`},
+		{"set", `{"value":"","key":null}`, "400", `{"error":"invalid parameters: set needs \"key\": it takes key, value, xt, and ` + everyTakes + `","status":400}`},
+		{"void", `{"keys":["a"]}`, "400", `{"error":"invalid parameters: void takes no records and no keys, but ` + everyTakes + `","status":400}`},
+		{"get_bulk", `{"key":"a"}`, "400", `{"error":"invalid parameters: get_bulk has no parameter \"key\": it takes keys, atomic, and ` + everyTakes + `","status":400}`},
 		{"get", `{"key":"tea","DB":"x"}`, "400", `{"error":"no such database","status":400}`},
 		{"nosuch", `{}`, "501", `{"error":"not implemented: nosuch","status":501}`},
 		{"get", `{"key":"tea",}`, "400",

@@ -20,7 +20,7 @@ type outcome struct {
 
 var (
 	outcomeDone    = outcome{statusOK, "done", true}
-	outcomeWrong   = outcome{statusBadRequest, "a parameter is missing or makes no sense, or there is no such database or cursor", true}
+	outcomeWrong   = outcome{statusBadRequest, "a parameter is missing or makes no sense, in JSON also if it is unknown, or there is no such database or cursor", true}
 	outcomeUnknown = outcome{statusUnauthorized, "other credentials are needed", true}
 	outcomeDenied  = outcome{statusForbidden, "the rules do not allow it", true}
 	outcomeFailed  = outcome{statusInternal, "the server could not do it: the text says why", true}

@@ -160,6 +160,9 @@ func (s *Session) decodeInput() (p *procedure, name []byte, err error) {
 	tsv.DecodeForm(&s.in.Rows, s.text[len(path):])
 	if sendsJSON(&s.req) {
 		if err = jsonrows.Decode(&s.in.Rows, s.req.Body(), p.flag); err == nil {
+			err = p.checkMembers(&s.in.Rows)
+		}
+		if err == nil {
 			err = p.checkNumbers(&s.in.Rows)
 		}
 		return p, name, err

@@ -3,6 +3,7 @@ package memcache
 import (
 	"slices"
 
+	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
@@ -19,17 +20,31 @@ func (c *conn) run() {
 	}
 }
 
+// misled tells a client that speaks HTTP or TLS what the port speaks. The connection ends.
+func (c *conn) misled(head []byte) (keep bool) {
+	reply, line := browser.Misled(head, "memcached's protocol")
+	c.io.Out = append(c.io.Out, reply...)
+	c.s.info("(%s): %s", c.peer, line)
+	return false
+}
+
 // serveOne serves one request, of which the first byte is there. It reports whether the connection
 // stays open.
 func (c *conn) serveOne() bool {
 	if c.modern && c.io.Buffered()[0] == requestMagic {
 		return c.serveBinary()
 	}
+	if head := c.io.Buffered(); browser.IsHandshake(head) {
+		return c.misled(head)
+	}
 	if !c.readLine() {
 		return false
 	}
 	// A web page has sent this request: the lines of its body must not be taken for commands.
-	if c.fromBrowser() || !c.weighLine() {
+	if c.fromBrowser() {
+		return c.misled(c.line)
+	}
+	if !c.weighLine() {
 		return false
 	}
 	c.split()

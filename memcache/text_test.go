@@ -2,6 +2,7 @@ package memcache
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -246,6 +247,13 @@ func TestMetaCAS(t *testing.T) {
 	require.Regexp(t, `^ME a exp=-1 cas=\d+ size=1$`, c.line())
 }
 
+// misled requires the reply to an HTTP request, and nothing behind it.
+func (c *client) misled() {
+	c.t.Helper()
+	rest, _ := io.ReadAll(c.r)
+	require.Regexp(c.t, `^HTTP/1\.1 400 Bad Request\r\n(?s:.*)\r\n\r\nthis port speaks memcached's protocol, not HTTP: [^\n]*\n$`, string(rest))
+}
+
 // A web page can make a browser send a request here, with commands in its body. The request line
 // must end the connection.
 func TestRequestsOfPagesEndTheConnection(t *testing.T) {
@@ -255,7 +263,7 @@ func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 		for _, line := range []string{"POST / HTTP/1.1", "GET /x?y HTTP/1.0", "PUT /a HTTP/1.1"} {
 			c := s.dial(t)
 			c.send("%s\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n", line)
-			c.ended()
+			c.misled()
 		}
 		limit := maxLine
 		if plex == "opts=f" {
@@ -265,9 +273,12 @@ func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 		// The rest of a line that is too long would be the next line.
 		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+
 			"flush_all HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n")
-		c.ended()
+		c.misled()
 		c = s.dial(t)
 		c.send("\x16\x03\x01\x02\x00\x01\nflush_all\r\n") // the first message of TLS
+		c.ended()
+		c = s.dial(t)
+		c.send("\x16\x03\x01\x02\x00\x01") // without the end of a line
 		c.ended()
 		n, err := s.db.Count(nil)
 		require.NoError(t, err)

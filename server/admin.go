@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -29,15 +28,7 @@ type AdminConfig struct {
 }
 
 func (c *AdminConfig) check() error {
-	switch {
-	case c.ReadyLag < 0:
-		return errors.New("the lag of a server that is ready cannot be negative")
-	case c.Slow < 0:
-		return errors.New("the time of slow requests cannot be negative")
-	case c.Sample < 0:
-		return errors.New("the number of requests of which one is logged cannot be negative")
-	}
-	return nil
+	return notBelowZero(amount("-ready-lag", c.ReadyLag), amount("-slow", c.Slow), amount("-sample", c.Sample))
 }
 
 // measures reports whether anybody wants to know about requests.

@@ -216,7 +216,7 @@ func TestReadyLag(t *testing.T) {
 	addr := follow(time.Minute)
 	eventually(t, func() bool {
 		_, body := fetch(t, addr, "/readyz")
-		return strings.HasPrefix(body, "behind its master: ")
+		return strings.HasPrefix(body, "this server is behind its master: ")
 	})
 	_, text := fetch(t, addr, "/metrics")
 	require.Greater(t, sample(t, text, "gotycoon_replication_lag_seconds"), 1e6)

@@ -70,7 +70,7 @@ func replaced(t *testing.T, c *clusterOf, hang func(disk *faultfs.FS) (goOn func
 	})
 	said := c.servers[p].ask("/rpc/cluster_status")[c.addrs[p]]
 	require.True(t, strings.HasPrefix(said, "role=waiting"), said)
-	require.Contains(t, said, "its disk has done nothing for")
+	require.Contains(t, said, "has done nothing for")
 	require.NotEqual(t, 200, c.servers[p].status("/rpc/set?key=late&value=1"))
 	require.Contains(t, strings.Join(c.servers[p].log.lines(), "\n"), "steps down as the primary: its disk has done nothing")
 	goOn()
@@ -97,7 +97,7 @@ func TestAFollowerWhoseDiskHangsStopsNobody(t *testing.T) {
 		status, body := k.get("/rpc/set?key=a&value=1")
 		require.Equal(t, 200, status, body)
 	}
-	require.Contains(t, c.servers[p].ask("/rpc/cluster_status")[c.addrs[f]], "its disk has done nothing for")
+	require.Contains(t, c.servers[p].ask("/rpc/cluster_status")[c.addrs[f]], "the disk of "+c.addrs[f]+" has done nothing for")
 	goOn()
 	c.holds(f, "a")
 	require.Equal(t, p, c.primary())

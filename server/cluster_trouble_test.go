@@ -89,7 +89,7 @@ func TestMembersOfAnotherClusterAreRefused(t *testing.T) {
 		c.configure(cfg, 1)
 		cfg.Cluster.Name = "other"
 	})
-	for i, text := range []string{`it is in the cluster "other", and the server that asks is in "test"`, `it is in the cluster "test", and the server that asks is in "other"`} {
+	for i, text := range []string{`that server is in the cluster "other", and the server that asks is in "test"`, `that server is in the cluster "test", and the server that asks is in "other"`} {
 		eventually(t, func() bool { return strings.Contains(c.trouble(i), text) })
 		eventually(t, func() bool {
 			return strings.Count(strings.Join(c.servers[i].log.lines(), "\n"), "member: refused") == 1

@@ -12,6 +12,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/client/wire/frame"
 	"gotycoon/httpapi"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/member"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -169,6 +170,11 @@ func (c *conn) serveOne() bool {
 			return c.serveMember()
 		}
 		return c.door.bin.ServeOne(c.io, c.peer)
+	}
+	if head := c.io.Buffered(); browser.IsHello(head) {
+		_, line := browser.Misled(head, "HTTP and the binary protocol")
+		c.door.log.info("(%s): %s", c.peer, line)
+		return false
 	}
 	return c.session.ServeOne()
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -57,13 +59,18 @@ func (e *examiner) directories() {
 	if c.Cluster.on() {
 		dirs["-cluster-dir"] = c.clusterDir()
 	}
-	for option, path := range dirs {
+	for _, option := range slices.Sorted(maps.Keys(dirs)) {
+		path := dirs[option]
 		if path == "" {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && !info.IsDir():
 			e.fail("%s: %s is no directory", option, path)
 			continue
+		case errors.Is(err, os.ErrNotExist) && exists(filepath.Dir(path)):
+			e.notes = append(e.notes, fmt.Sprintf("%s: the directory %s is not there: the server makes it at its start", option, path))
 		}
 		e.writable(option, path)
 	}
@@ -75,14 +82,32 @@ func (e *examiner) writable(option, path string) {
 	if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
 		at = filepath.Dir(at)
 	}
-	if err := unix.Access(at, unix.W_OK); err != nil {
+	switch err := unix.Access(at, unix.W_OK); {
+	case errors.Is(err, os.ErrNotExist):
+		e.fail("%s: %s cannot be written: there is no directory %s, make it first", option, path, at)
+	case err != nil:
 		e.fail("%s: %s cannot be written: %w", option, path, err)
 	}
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// maxMasterPort is the largest port that there is. MaxPort is what clients of the original can
+// parse.
+const maxMasterPort = 65535
+
 // names checks the values that only the start of a server reads: the access file, the plug-ins.
 func (e *examiner) names() {
 	c := e.cfg
+	if c.Timeout <= 0 {
+		e.fail("-tout: it is above 0: how many seconds a client may keep the server waiting")
+	}
+	if c.MasterHost != "" && c.MasterPort > maxMasterPort {
+		e.fail("-mport %d: a port is at most %d", c.MasterPort, maxMasterPort)
+	}
 	if path := c.Access.Path; path != "" {
 		if _, err := access.Check(path); err != nil {
 			e.fail("-access: %w", err)

@@ -92,13 +92,34 @@ func TestAConfigurationIsTried(t *testing.T) {
 			c.Script.Path = file("broken.lua", "function a()\nend end\n")
 		}, true},
 		`-bgsc: there is no compressor "zip"`: {func(c *server.Config) { c.Snapshots.Compressor = "zip" }, true},
-		"-memory: 1099511627776 MiB":          {func(c *server.Config) { c.Limits.Memory = 1 << 60 }, true},
-		"-dmn without -log FILE":              {func(c *server.Config) { c.Daemon, c.PIDPath = true, "/pid" }, true},
+		`-memcache-opts fx: there are no options "x": f keeps flags`: {func(c *server.Config) {
+			c.Plugins.MemcachePort, c.Plugins.MemcacheOptions = 21211, "fx"
+		}, true},
+		`-plex: there is no "prot": host, port`: {func(c *server.Config) {
+			c.Plugins.Server, c.Plugins.Expr = "ktplugservmemc.so", "prot=21211"
+		}, true},
+		"-plex has no effect without -plsv":        {func(c *server.Config) { c.Plugins.Expr = "port=1" }, true},
+		"-ash has no effect without -asi":          {func(c *server.Config) { c.AutoSyncHard = true }, true},
+		"-scrmem has no effect without -scr":       {func(c *server.Config) { c.Script.Memory = 1 << 20 }, true},
+		"-th 65: the server takes no more than 64": {func(c *server.Config) { c.Threads = 65 }, true},
+		"-copy-limit: a number below 0 counts as":  {func(c *server.Config) { c.Replication.CopyLimit = -1 }, true},
+		"-ord with -mhost: a server that opens its": {func(c *server.Config) {
+			c.ReadOnly, c.MasterHost, c.ServerID, c.RTSPath = true, "127.0.0.1", 1, filepath.Join(dir, "rts")
+		}, true},
+		"-memory: 1099511627776 MiB": {func(c *server.Config) { c.Limits.Memory = 1 << 60 }, true},
+		"-dmn without -log FILE":     {func(c *server.Config) { c.Daemon, c.PIDPath = true, "/pid" }, true},
 		"-mhost: the address of nowhere.invalid is not found": {func(c *server.Config) {
 			c.MasterHost, c.ServerID, c.RTSPath = "nowhere.invalid", 1, filepath.Join(dir, "rts")
 		}, true},
 		"old.pem has expired on": {func(c *server.Config) { c.TLS.Cert, c.TLS.Key = ca.Path("old.pem"), ca.Path("old.key") }, true},
 
+		"-tout: it is above 0": {func(c *server.Config) { c.Timeout = 0 }, false},
+		"-mport 70000: a port is at most": {func(c *server.Config) {
+			c.MasterHost, c.MasterPort, c.ServerID, c.RTSPath = "127.0.0.1", 70000, 1, filepath.Join(dir, "rts")
+		}, false},
+		"-bgs: " + dir + "/no/bgs cannot be written: there is no directory " + dir + "/no, make it first": {func(c *server.Config) {
+			c.Snapshots.Dir = filepath.Join(dir, "no", "bgs")
+		}, false},
 		"could not apply a snapshot: " + snapshots: {func(c *server.Config) { c.Snapshots.Dir = snapshots }, false},
 		"-log: " + dir + " is a directory":         {func(c *server.Config) { c.LogPath = dir }, false},
 		"-port 40000: a port is at most 32767":     {func(c *server.Config) { c.Port = 40000 }, false},
@@ -115,6 +136,21 @@ func TestAConfigurationIsTried(t *testing.T) {
 		require.Len(t, wrong, 1, text)
 		require.ErrorContains(t, wrong[0], text)
 	}
+	cfg := server.DefaultConfig()
+	cfg.Snapshots.Dir = filepath.Join(dir, "bgs")
+	wrong, _, notes := server.Examine(cfg)
+	require.Empty(t, wrong)
+	require.Contains(t, strings.Join(notes, "\n"), "-bgs: the directory "+dir+"/bgs is not there: the server makes it at its start")
+	require.NoDirExists(t, filepath.Join(dir, "bgs"))
 	_, err = os.Stat(filepath.Join(dir, "rts"))
 	require.ErrorIs(t, err, os.ErrNotExist, "nothing is made")
+}
+
+// A start does not fail for the sake of a value without effect, but says so.
+func TestAStartTellsOfDoubts(t *testing.T) {
+	s := start(t, func(c *server.Config) { c.Databases, c.AutoSyncHard = []string{"*#pccap=1z"}, true })
+	require.Zero(t, s.stop())
+	text := strings.Join(s.log.lines(), "\n")
+	require.Contains(t, text, "[SYSTEM]: warning: -ash has no effect without -asi\n")
+	require.Contains(t, text, `[SYSTEM]: warning: database *#pccap=1z: #pccap=1z: "z" is no unit`)
 }

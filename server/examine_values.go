@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/db/expr"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/procinfo"
 	"gotycoon/script"
-	"gotycoon/snapshot"
 )
 
 // This file has what a server with the configuration would go on with, but hardly as it is meant:
@@ -24,21 +22,13 @@ const resolveTime = 5 * time.Second
 // values finds warnings.
 func (e *examiner) values() {
 	c := e.cfg
-	if c.Plugins.Database == "" { // another engine has parameters of its own
-		for _, text := range c.Databases {
-			for _, warning := range expr.Warnings(text) {
-				e.warn("database %s: %s", text, warning)
-			}
-		}
+	e.warnings = append(e.warnings, c.doubts()...)
+	if c.Threads > MaxThreads { // a start says nothing: the recorded log of such a start has no line for it
+		e.warn("-th %d: the server takes no more than %d", c.Threads, MaxThreads)
 	}
 	if c.Script.Path != "" {
 		if err := script.Check(c.Script.Path); err != nil {
 			e.warn("-scr: %v: the server starts, but no client can call the script", err)
-		}
-	}
-	if name := c.Snapshots.Compressor; name != "" {
-		if _, known := snapshot.ParseCompressor(name); !known {
-			e.warn("-bgsc: there is no compressor %q, so snapshots are not compressed: none, zlib, lzo, lzma, zstd or s2", name)
 		}
 	}
 	if total := procinfo.MemoryLimit(); total > 0 && c.Limits.Memory > total {

@@ -47,13 +47,14 @@ func defaultLimits() LimitsConfig {
 
 // check finds values that no server can have.
 func (c *LimitsConfig) check() error {
-	if c.Conns < 0 || c.Request < 0 || c.InFlight < 0 || c.RequestTime < 0 || c.AnswerTime < 0 || c.Idle < 0 || c.Memory < 0 || c.MaxSize < 0 || c.MinFree < 0 {
-		return errors.New("a limit cannot be negative")
-	}
 	if c.Watches < 1 {
 		return errors.New("-max-watches must be above 0")
 	}
-	return nil
+	return notBelowZero(
+		amount("-max-connections", c.Conns), amount("-max-request", c.Request), amount("-max-inflight", c.InFlight),
+		amount("-request-time", c.RequestTime), amount("-answer-time", c.AnswerTime), amount("-idle", c.Idle),
+		amount("-memory", c.Memory), amount("-max-size", c.MaxSize), amount("-min-free", c.MinFree),
+	)
 }
 
 // conns returns how many connections a port may have: as many as memory and open files allow, where

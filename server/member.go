@@ -97,7 +97,7 @@ func (m *members) serves(r member.Request) *member.Refused {
 			return &member.Refused{Status: frame.MemberNoSuch, Reason: "this server is in no cluster"}
 		}
 		if theirs, _, named := strings.Cut(r.Name, "/"); !named || theirs != m.ours {
-			return &member.Refused{Status: frame.MemberRefused, Reason: fmt.Sprintf("it is in the cluster %q, and the server that asks is in %q (-cluster)", m.ours, theirs)}
+			return &member.Refused{Status: frame.MemberRefused, Reason: fmt.Sprintf("that server is in the cluster %q, and the server that asks is in %q (-cluster)", m.ours, theirs)}
 		}
 		return nil
 	}

@@ -36,7 +36,7 @@ func plugged(plex string) func(*server.Config) {
 func TestLogOfAPlugin(t *testing.T) {
 	port := freePort(t)
 	s := start(t, plugged(fmt.Sprintf("port=%d#th=x", port)))
-	eventually(t, func() bool { return len(s.log.lines()) == 10 })
+	eventually(t, func() bool { return len(s.log.lines()) == 11 })
 	require.Zero(t, s.stop())
 	listen := []string{
 		"[SYSTEM]: starting the server: expr=:PORT",
@@ -46,6 +46,7 @@ func TestLogOfAPlugin(t *testing.T) {
 	stop := []string{"[SYSTEM]: server stopped", "[SYSTEM]: finishing the server", "[SYSTEM]: closing the server socket"}
 	require.Equal(t, slices.Concat([]string{
 		"[SYSTEM]: ================ [START]: pid=N",
+		"[SYSTEM]: warning: -plex: th=x is no number above 0, and the default counts",
 		"[SYSTEM]: opening a database: path=:",
 		"[SYSTEM]: loading a plug-in server file: path=/nowhere/ktplugservmemc.so",
 		fmt.Sprintf("[SYSTEM]: the plug-in memcached server configured: expr=port=%d#th=x", port),

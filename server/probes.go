@@ -51,7 +51,7 @@ func (f *following) tooFar(now time.Time, limit time.Duration) (reasons []string
 		reasons = append(reasons, "hears nothing of its master, or cannot store its updates: "+st.Trouble)
 	}
 	if lag, _ := f.lag(now); lag > limit {
-		reasons = append(reasons, fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of max-lag", lag.Seconds(), limit.Seconds()))
+		reasons = append(reasons, fmt.Sprintf("this server is behind its master: %.1f s, more than the %.1f s of max-lag", lag.Seconds(), limit.Seconds()))
 	}
 	return reasons
 }

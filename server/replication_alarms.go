@@ -23,7 +23,7 @@ func (f *following) alarms(now time.Time, limit time.Duration) []alarm {
 	}
 	all := append(f.incomplete(), f.stalled(now)...)
 	if limit > 0 && lag > limit {
-		all = append(all, alarm{name: alarmLag, text: fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of -ready-lag",
+		all = append(all, alarm{name: alarmLag, text: fmt.Sprintf("this server is behind its master: %.1f s, more than the %.1f s of -ready-lag",
 			lag.Seconds(), limit.Seconds())})
 	}
 	return all

@@ -68,6 +68,9 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 // run opens the parts, serves, and closes the parts. It reports whether everything went well.
 func run(ctx context.Context, r *root) bool {
 	r.log.system("================ [START]: pid=%d", r.process)
+	for _, doubt := range r.cfg.doubts() {
+		r.log.system("warning: %s", doubt)
+	}
 	ok := r.open() && serve(ctx, r)
 	return r.stack.unwind() && ok
 }

@@ -255,3 +255,17 @@ func TestExpiredRecordsAreCollectedWhileNobodyAsks(t *testing.T) {
 		return strings.Contains(body, "count\t0\n")
 	}, patience, 350*time.Millisecond)
 }
+
+// A client that speaks TLS to a port without it finds its mistake in the log.
+func TestTLSAtAPlainPortIsLogged(t *testing.T) {
+	s := start(t, nil)
+	c, err := net.Dial("tcp", s.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write([]byte("\x16\x03\x01\x02\x00\x01"))
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, s.stop())
+	require.Contains(t, strings.Join(s.log.lines(), "\n"), "speaks TLS: this port speaks HTTP and the binary protocol without TLS: start the server with -tls-cert")
+}

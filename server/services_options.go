@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// serviceOption is an option of a service. It has no effect while the service is off.
+// serviceOption is an option of a service, which has no effect while the service is off, or any
+// other option with an amount.
 type serviceOption struct {
 	name  string
 	given bool
@@ -16,9 +17,19 @@ type serviceOption struct {
 func amount[T ~int | ~int64](name string, value T) serviceOption {
 	s := serviceOption{name: name, given: value != 0}
 	if value < 0 {
-		s.wrong = fmt.Errorf("%s: it cannot be negative", name)
+		s.wrong = fmt.Errorf("%s cannot be negative", name)
 	}
 	return s
+}
+
+// notBelowZero returns the first error of options whose values are amounts.
+func notBelowZero(options ...serviceOption) error {
+	for _, o := range options {
+		if o.wrong != nil {
+			return o.wrong
+		}
+	}
+	return nil
 }
 
 // shortestInterval is the least that yrmcds takes.

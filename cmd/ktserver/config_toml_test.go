@@ -287,7 +287,8 @@ func TestConfigCheck(t *testing.T) {
 	code, said, complained := check("-host", "127.0.0.1", "-port", itoa(port), "-ulog", filepath.Join(dir, "ulog"), "-sid", "1",
 		"-bgs", filepath.Join(dir, "bgs"), filepath.Join(dir, "a.kct"))
 	require.Zero(t, code, complained)
-	require.Equal(t, "the configuration is good\n", said)
+	require.Equal(t, "note: -bgs: the directory "+dir+"/bgs is not there: the server makes it at its start\n"+
+		"note: -ulog: the directory "+dir+"/ulog is not there: the server makes it at its start\nthe configuration is good\n", said)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "a check creates nothing")

@@ -30,6 +30,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "config" {
 		return configure(args[1:], stdout, stderr)
 	}
+	if len(args) == 1 && (args[0] == "version" || args[0] == "help") { // as with the other programs
+		args = []string{"--" + args[0]}
+	}
 	o, err := parse(args)
 	switch {
 	case err != nil:
@@ -72,7 +75,7 @@ func describe(args []string, stdout, stderr io.Writer) int {
 		About:   about,
 		Args:    "[database ...]",
 		Options: newOptions().flags.FlagSet,
-		Words:   cli.ManualWords()[1:], // the version is an option here
+		Words:   cli.ManualWords(),
 		Notes: []manual.Section{
 			{Title: "DATABASES", Text: []string{databasesHelp}},
 			{Title: "SIGNALS", Text: []string{signalsHelp}},

@@ -172,6 +172,11 @@ func (o *options) check() error {
 	case o.flags.NArg() > 0 && o.flags.Arg(0) == "-" && o.flags.ArgsLenAtDash() < 0:
 		return fmt.Errorf("the database \"-\" must come after \"--\" or another database")
 	}
+	if o.flags.ArgsLenAtDash() < 0 {
+		if late := o.flags.Late(); late != "" {
+			return fmt.Errorf("%s stands behind a database: options come first", late)
+		}
+	}
 	return nil
 }
 
@@ -199,37 +204,9 @@ func (o *options) shown() []*option {
 // nearest returns the name that is like a misspelt one, empty if there is none within so many
 // letters.
 func (o *options) nearest(name string, within int) string {
-	best := ""
+	names := []string{}
 	for _, r := range o.shown() {
-		if d := letters(name, r.name); d <= within {
-			best, within = r.name, d-1
-		}
+		names = append(names, r.name)
 	}
-	if letters(name, databasesKey) <= within {
-		best = databasesKey
-	}
-	return best
-}
-
-// letters counts the letters that are wrong, missing, too many or swapped.
-func letters(a, b string) int {
-	before, last, row := []int(nil), []int(nil), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			same := 1
-			if a[i] == b[j] {
-				same = 0
-			}
-			row[j+1] = min(last[j]+same, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
+	return cli.Nearest(name, append(names, databasesKey), within)
 }

@@ -85,7 +85,9 @@ func TestSpellings(t *testing.T) {
 
 func TestRefusedCommandLines(t *testing.T) {
 	for args, want := range map[string]string{
-		"-nosuch":                  "--nosuch",
+		"-nosuch":                  "there is no option -nosuch\nusage:",
+		"-prot 7":                  "there is no option -prot; did you mean -port?",
+		"a.kct -port 7":            "-port stands behind a database: options come first",
 		"-port":                    "port",
 		"-port 0":                  "-port: must be at least 1",
 		"-port x":                  "must be a number",
@@ -112,6 +114,8 @@ func TestErrorsOfTheConfigurationComeFromTheServer(t *testing.T) {
 	require.Equal(t, "ktserver: update log requires the server ID\n", refused(t, "-ulog", "u"))
 	require.Contains(t, refused(t, "-ulog-keep-count", "3"), "they need -ulog\n")
 	require.Contains(t, refused(t, "-ulog-keep-age", "-1"), "cannot be negative\n")
+	require.Equal(t, "ktserver: -idle cannot be negative\n", refused(t, "-idle", "-1"))
+	require.Equal(t, "ktserver: -slow cannot be negative\n", refused(t, "-slow", "-1"))
 	require.Equal(t, "ktserver: /nonexistent: no such directory\n", refused(t, "-cmd", "/nonexistent"))
 	require.Equal(t, "ktserver: rel.log: a daemon can accept absolute path only\n", refused(t, "-dmn", "-log", "rel.log"))
 }
@@ -126,6 +130,11 @@ func TestVersionAndHelp(t *testing.T) {
 		require.Contains(t, stdout.String(), option)
 	}
 	require.NotContains(t, stdout.String(), "--bgs")
+	for word, want := range map[string]string{"version": version.Current().String(), "help": stdout.String()} {
+		var said bytes.Buffer
+		require.Zero(t, run([]string{word}, &said, &stderr)) // no database can have the name
+		require.Contains(t, said.String(), want)
+	}
 	require.Empty(t, stderr.String())
 }
 

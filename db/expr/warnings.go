@@ -80,6 +80,21 @@ func (e *Expr) wrongNumber(caches bool, value string) string {
 	case caches && e.Kind != Cache:
 		return "only a cache (*) keeps within it; ktcapcnt and ktcapsiz limit any database"
 	}
+	return strangeUnit(digits)
+}
+
+// strangeUnit returns what is wrong behind the digits of a number: it is a unit, or nothing.
+func strangeUnit(number string) string {
+	unit := skipBlanks(strings.TrimLeft(number, "0123456789."))
+	if unit == "" {
+		return ""
+	}
+	if unitShift(unit) == 0 {
+		return fmt.Sprintf("%q is no unit, and has no effect: k, m, g, t, p and e are units", unit)
+	}
+	if !slices.Contains([]string{"", "b", "ib"}, strings.ToLower(unit[1:])) {
+		return fmt.Sprintf("what follows the unit %s has no effect: %q", unit[:1], unit[1:])
+	}
 	return ""
 }
 

@@ -111,7 +111,7 @@ func (f Field) Tells(value []byte) bool {
 func IsRequestLine(line []byte) bool {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	_, rest, _ := bytes.Cut(line, []byte(" "))
-	return isHandshake(line) ||
+	return IsHandshake(line) ||
 		IsRequestStart(line) && (bytes.HasSuffix(rest, []byte(" HTTP/1.1")) || bytes.HasSuffix(rest, []byte(" HTTP/1.0")))
 }
 
@@ -123,8 +123,8 @@ func IsRequestStart(line []byte) bool {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
 		return found
 	}
-	return isHandshake(line)
+	return IsHandshake(line)
 }
 
-// isHandshake reports whether p begins with a TLS handshake.
-func isHandshake(p []byte) bool { return bytes.HasPrefix(p, []byte{0x16, 0x03}) }
+// IsHandshake reports whether p begins with a TLS handshake.
+func IsHandshake(p []byte) bool { return bytes.HasPrefix(p, []byte{0x16, 0x03}) }

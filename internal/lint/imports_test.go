@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"httpapi/message":  {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/jsonrows": {"client/wire/tsv"},
 	"binproto":         {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
-	"services/counter": {"access", "client/wire/frame", "internal/metrics", "internal/netio", "services", "client/wire/counter/frame"},
+	"services/counter": {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "services", "client/wire/counter/frame"},
 
 	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs", "internal/words"},
 	"cluster/election": {"internal/vfs"},
@@ -127,6 +127,7 @@ var arrows = map[string][]string{
 	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},
+	"compat/openapi":       {}, // a module of its own
 	"compat/client":        {},
 	"compat/cluster":       {},
 	"compat/upgrade":       {},

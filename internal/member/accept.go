@@ -63,9 +63,9 @@ const (
 var ErrNoCluster = errors.New("this server was not given the secret of a cluster (-cluster-secret), and the connection shows no verified certificate (-tls-ca)")
 
 var (
-	errProof = errors.New("it does not know the secret of the cluster: compare the files of -cluster-secret, or it is no member")
-	errEager = errors.New("it sends before it is let in")
-	errSlow  = fmt.Errorf("it has proved nothing within %v", Limit)
+	errProof = errors.New("the other server does not know the secret of the cluster: compare the files of -cluster-secret, or the other server is no member")
+	errEager = errors.New("the other server sends before this server has let it in")
+	errSlow  = fmt.Errorf("the other server has proved nothing within %v", Limit)
 )
 
 // Accept does the handshake of an opener whose first byte is buffered. When it returns nil, nothing

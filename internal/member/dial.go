@@ -39,8 +39,8 @@ type Refused struct {
 func (r *Refused) Error() string { return r.Reason }
 
 // errClosed is all that an acceptor lets an opener know that it does not trust.
-var errClosed = errors.New("it has closed the connection during the handshake: it knows no cluster (-cluster-secret), or another secret, " +
-	"or does not take our certificate; its log says which")
+var errClosed = errors.New("that server has closed the connection during the handshake: that server knows no cluster (-cluster-secret), or another secret, " +
+	"or does not take the certificate of this server; the log of that server says which")
 
 // Dial opens a connection to the data port of another member. The handshake takes at most Limit,
 // and ends with ctx. The caller then speaks the protocol of the kind.
@@ -99,7 +99,7 @@ func (o *Options) open(c net.Conn) error {
 	}
 	want := welcomeMAC(key, sent, raw)
 	if !hmac.Equal(want[:], welcome.MAC[:]) {
-		return errors.New("it does not know the cluster's secret, though it lets us in: another server has its address")
+		return errors.New("that server does not know the secret of the cluster, though it lets this server in: a server of another cluster has the address")
 	}
 	if welcome.Status != frame.MemberOpen {
 		return &Refused{welcome.Status, printable(welcome.Reason)}
@@ -112,13 +112,13 @@ func (o *Options) prove(c frame.MemberChallenge, sent []byte) (p frame.MemberPro
 	keys := o.Secrets.all()
 	switch {
 	case c.Version != frame.MemberVersion:
-		return p, nil, fmt.Errorf("it speaks version %d of the handshake and this server version %d: update the older one", c.Version, frame.MemberVersion)
+		return p, nil, fmt.Errorf("that server speaks version %d of the handshake and this server version %d: update the older program", c.Version, frame.MemberVersion)
 	case c.Method == frame.MemberBySecret && keys == nil:
-		return p, nil, errors.New("it asks for the secret of the cluster, which this server was not given: -cluster-secret")
+		return p, nil, errors.New("that server asks for the secret of the cluster, which this server was not given: -cluster-secret")
 	case c.Method == frame.MemberByCertificate && keys != nil:
-		return p, nil, errors.New("it was not given the secret of the cluster, so this server does not trust it: -cluster-secret")
+		return p, nil, errors.New("that server was not given the secret of the cluster, so this server does not trust it: -cluster-secret")
 	case c.Method > frame.MemberBySecret:
-		return p, nil, fmt.Errorf("it asks for an unknown proof (%d)", c.Method)
+		return p, nil, fmt.Errorf("that server asks for an unknown proof (%d): update the older program", c.Method)
 	}
 	if o.Client != nil {
 		if p.Client, err = frame.AppendMemberClient(nil, frame.MemberClient(*o.Client)); err != nil {

@@ -164,9 +164,9 @@ func TestSecretsThatDiffer(t *testing.T) {
 		text        string
 	}{
 		"wrong":         {[]string{secret}, []string{other}, "another secret"},
-		"none there":    {[]string{secret}, nil, "it knows no cluster"},
+		"none there":    {[]string{secret}, nil, "that server knows no cluster"},
 		"none here":     {nil, []string{secret}, "which this server was not given"},
-		"neither":       {nil, nil, "it knows no cluster"},
+		"neither":       {nil, nil, "that server knows no cluster"},
 		"old and new":   {[]string{secret}, []string{other, secret}, ""},
 		"new and old":   {[]string{other, secret}, []string{other}, ""},
 		"not yet added": {[]string{other, secret}, []string{secret}, "another secret"},
@@ -315,7 +315,7 @@ func TestAnAcceptorProvesItselfToo(t *testing.T) {
 				}
 			}()
 			_, err = member.Dial(t.Context(), l.Addr().String(), member.Options{Secrets: secrets(t, secret), Kind: frame.MemberData})
-			require.ErrorContains(t, err, "does not know the cluster's secret")
+			require.ErrorContains(t, err, "does not know the secret of the cluster")
 			require.NotErrorAs(t, err, new(*member.Refused))
 			<-done
 		})
@@ -382,7 +382,7 @@ func TestAnOpenerWaitsForItsWelcome(t *testing.T) {
 	})
 	_, err := member.Dial(t.Context(), addr, member.Options{Secrets: secrets(t, secret), Kind: frame.MemberData})
 	require.Error(t, err)
-	require.ErrorContains(t, s.next().err, "before it is let in")
+	require.ErrorContains(t, s.next().err, "before this server has let it in")
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {

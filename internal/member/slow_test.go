@@ -37,7 +37,7 @@ func TestASlowOpenerIsCutOff(t *testing.T) {
 		require.NoError(t, in.WaitByte())
 		a := member.Acceptor{Secrets: shared, Logger: slog.New(slog.DiscardHandler)}
 		_, err := a.Accept(in, here.RemoteAddr(), nil)
-		require.EqualError(t, err, "it has proved nothing within 10s")
+		require.EqualError(t, err, "the other server has proved nothing within 10s")
 		require.LessOrEqual(t, <-sent, member.Limit+time.Second)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/client/wire/counter/frame"
 	memberframe "gotycoon/client/wire/frame"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -29,6 +30,7 @@ type conn struct {
 	server *Server
 	tally  *tally
 	held   holding
+	client net.Conn
 }
 
 // serve answers the requests of one connection in their order; replies to pipelined requests are
@@ -41,6 +43,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 		Conn:   s.Open(socket, netio.Options{MaxRequest: bufferSize, Patient: true}),
 		server: s,
 		tally:  &s.tallies[number%tallies],
+		client: socket,
 	}
 	defer c.Close()
 	defer s.table.releaseAll(&c.held)
@@ -67,6 +70,11 @@ func (c *conn) run(ctx context.Context) error {
 	for served := false; ctx.Err() == nil; served = true {
 		if err := c.WaitByte(); err != nil {
 			return err
+		}
+		if head := c.Buffered(); !served && browser.IsRequestStart(head) {
+			// The original waits for the rest of what it takes for a request, and so do we.
+			_, line := browser.Misled(head, "the protocol of counters")
+			c.server.Logger.Info("counter: (" + c.client.RemoteAddr().String() + "): " + line)
 		}
 		if over, err := c.server.Move(c.Conn, memberframe.MemberCounter, served); over {
 			return c.refuseUnmoved(ctx, err)

@@ -248,3 +248,24 @@ func TestAnAbsurdRequestIsLogged(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Contains(t, log.String(), "request over 30 MiB")
 }
+
+// That a client speaks HTTP or TLS here is in the log: the recorded original does not answer.
+func TestOtherProtocolsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := counter.New(counter.Options{Options: services.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+	s.Start(l)
+	for _, head := range []string{"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01"} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		_, err = c.Write([]byte(head))
+		require.NoError(t, err)
+		require.NoError(t, c.(*net.TCPConn).CloseWrite())
+		_, _ = io.ReadAll(c) // to the end of the connection
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, s.Close())
+	require.Contains(t, log.String(), "sends an HTTP request: this port speaks the protocol of counters, not HTTP")
+	require.Contains(t, log.String(), "speaks TLS: this port speaks the protocol of counters without TLS")
+}

@@ -19,7 +19,6 @@ const (
 var (
 	errQuit    = errors.New("the client has quit")
 	errStopped = errors.New("the server stops")
-	errPage    = errors.New("an HTTP request came, which ends the connection")
 )
 
 // conn is one client connection. Its goroutine reads and answers commands. Other goroutines use

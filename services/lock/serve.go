@@ -139,15 +139,28 @@ func (c *conn) answerAll() error {
 // skipLong drops the beginning of a line that is too long. The CR at the end of a line of maxLine
 // bytes does not make it too long.
 func (c *conn) skipLong(buffered []byte) error {
+	if !c.skips && browser.IsHandshake(buffered) {
+		return c.misled(buffered)
+	}
 	if !c.skips && len(buffered) <= maxLine+1 {
 		return nil
 	}
 	if !c.skips && browser.IsRequestStart(buffered) {
-		return errPage
+		return c.misled(buffered)
 	}
 	c.skips = true
 	c.in.Advance(len(buffered))
 	return nil
+}
+
+// misled ends a connection that speaks HTTP or TLS.
+func (c *conn) misled(head []byte) error {
+	reply, line := browser.Misled(head, "the protocol of locks")
+	if len(reply) > 0 {
+		c.session.say(func(lines []byte) []byte { return append(lines, reply...) })
+	}
+	c.server.Logger.Info("locks: (" + c.socket.RemoteAddr().String() + "): " + line)
+	return errQuit
 }
 
 func (c *conn) answerLine(line []byte) error {
@@ -155,7 +168,7 @@ func (c *conn) answerLine(line []byte) error {
 	c.skips = false
 	// A web page has sent this request; lines of its body must not be taken for commands.
 	if browser.IsRequestLine(line) {
-		return errPage
+		return c.misled(line)
 	}
 	if long {
 		c.say(invalidCommand)

@@ -44,7 +44,7 @@ func New(name string) *Flags {
 
 // Parse reads options up to the first argument that is no option, or "--". The rest is Args.
 func (f *Flags) Parse(args []string) error {
-	return f.FlagSet.Parse(f.doubleDashes(args))
+	return f.explained(f.FlagSet.Parse(f.doubleDashes(args)))
 }
 
 // doubleDashes gives every option two dashes, because pflag understands no other form, and leaves

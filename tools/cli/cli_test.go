@@ -142,3 +142,27 @@ func TestPairs(t *testing.T) {
 		require.Error(t, f.Parse(args), args)
 	}
 }
+
+// What is wrong with a command line is said in our words, with the option that is probably meant.
+func TestMistakesAreExplained(t *testing.T) {
+	for text, args := range map[string][]string{
+		"there is no option -prot; did you mean -port?":                    {"-prot", "7"},
+		"there is no option -nonsense":                                     {"--nonsense=3"},
+		"-port needs a value":                                              {"-port"},
+		"-port many: must be a number":                                     {"-port", "many"},
+		"options stand before the first argument, not behind it: --port=7": {"key", "--port=7"},
+		"there are too many arguments":                                     {"key", "-other"},
+	} {
+		_, err := define().flags.ParseArgs(args, 0, 0)
+		require.EqualError(t, err, text)
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	names := []string{"get", "getbulk", "remove", "set", "setbulk", "ttl"}
+	for misspelt, want := range map[string]string{
+		"gte": "; did you mean get?", "setbluk": "; did you mean setbulk?", "remvoe": "; did you mean remove?", "x": "", "nonsense": "", "delete": "",
+	} {
+		require.Equal(t, want, cli.DidYouMean(misspelt, "", names), misspelt)
+	}
+}

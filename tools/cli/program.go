@@ -39,6 +39,9 @@ func NewCommand[C Call](name, args, help string, run func(context.Context, C) er
 	return Command[C]{Name: name, Args: args, Help: help, Run: run}
 }
 
+// form is how the command is written.
+func (c *Command[C]) form() string { return strings.TrimSpace(c.Name + " [option ...] " + c.Args) }
+
 // Call is one run of a sub-command.
 type Call interface {
 	// Options returns its options, for the usage text.
@@ -83,9 +86,27 @@ func (p *Program[C]) Main(ctx context.Context, args []string, stdin io.Reader, s
 			return p.tell(cmd, c, c.End(cmd.Run(ctx, c)), stdout, stderr)
 		}
 	}
-	p.usage(stderr, p.Commands)
-	fmt.Fprintf(stderr, "\n%s: unknown command\n", args[0])
+	p.mistake(stderr, fmt.Sprintf("unknown command %s%s", args[0], DidYouMean(args[0], "", p.names())),
+		"COMMAND [option ...] [argument ...]", "--help", "lists the commands")
 	return 1
+}
+
+// names returns all that can be the first argument.
+func (p *Program[C]) names() []string {
+	var names []string
+	for _, cmd := range p.Commands {
+		names = append(names, cmd.Name)
+	}
+	for _, word := range append(ManualWords(), manual.Command{Name: "help"}) {
+		names = append(names, word.Name)
+	}
+	return names
+}
+
+// mistake prints what is wrong with a command line, and how to go on. The original prints all of
+// its usage text: scripts may look for the line "usage:", so there is one, below the cause.
+func (p *Program[C]) mistake(w io.Writer, cause, form, more, explains string) {
+	fmt.Fprintf(w, "%s: %s\n\nusage:\n  %[1]s %[3]s\n\n\"%[1]s %[4]s\" %[5]s.\n", p.Name, cause, form, more, explains)
 }
 
 // tell prints how a run has ended and returns the exit code.
@@ -102,8 +123,7 @@ func (p *Program[C]) tell(cmd Command[C], c C, err error, stdout, stderr io.Writ
 		fmt.Fprintf(stdout, "\n%s", c.Options().FlagUsages())
 		return 0
 	case errors.As(err, &wrong):
-		p.usage(stderr, []Command[C]{cmd})
-		fmt.Fprintf(stderr, "\n%s: %v (\"%s %[1]s --help\" explains the options)\n", cmd.Name, wrong, p.Name)
+		p.mistake(stderr, fmt.Sprintf("%s: %v", cmd.Name, wrong), cmd.form(), cmd.Name+" --help", "explains the options")
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 	}
@@ -113,8 +133,7 @@ func (p *Program[C]) tell(cmd Command[C], c C, err error, stdout, stderr io.Writ
 func (p *Program[C]) usage(w io.Writer, cmds []Command[C]) {
 	fmt.Fprintf(w, "%s: %s\n\nusage:\n", p.Name, p.About)
 	for _, cmd := range cmds {
-		line := strings.TrimSpace(cmd.Name + " [option ...] " + cmd.Args)
-		fmt.Fprintf(w, "  %s %-42s %s\n", p.Name, line, cmd.Help)
+		fmt.Fprintf(w, "  %s %-42s %s\n", p.Name, cmd.form(), cmd.Help)
 	}
 	if len(cmds) > 1 {
 		fmt.Fprintf(w, "  %s %-42s print the version\n\n\"%[1]s COMMAND --help\" explains the options of a command.\n", p.Name, "version")
@@ -134,9 +153,23 @@ func (f *Flags) ParseArgs(args []string, least, most int) ([]string, error) {
 	case n < least:
 		return nil, UsageError("an argument is missing")
 	case most >= 0 && n > most:
+		if late := f.Late(); late != "" {
+			return nil, UsageError("options stand before the first argument, not behind it: " + late)
+		}
 		return nil, UsageError("there are too many arguments")
 	}
 	return f.Args(), nil
+}
+
+// Late returns the first argument that looks like an option, empty if there is none.
+func (f *Flags) Late() string {
+	for _, arg := range f.Args() {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && f.Lookup(name) != nil {
+			return arg
+		}
+	}
+	return ""
 }
 
 // write prints the manual page ("man") or the completion for a shell ("completion bash"), and

@@ -134,7 +134,7 @@ func (s *shell) run(ctx context.Context, line string, stdin io.Reader) error {
 		return s.choose(args)
 	}
 	if !s.knows(words[0]) {
-		return fmt.Errorf("%s: unknown command (\"help\" lists the commands)", words[0])
+		return fmt.Errorf("%s: unknown command%s (\"help\" lists the commands)", words[0], cli.DidYouMean(words[0], "", s.names(ownWords(), s.program.Commands)))
 	}
 	if s.program.Main(ctx, s.withChoices(ctx, words), stdin, s.stdout, s.stderr) != 0 {
 		return fmt.Errorf("%s %w", words[0], errPrinted)

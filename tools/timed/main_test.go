@@ -51,7 +51,11 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, succeed(t, "usage"), "kttimedmgr merge")
 	require.Contains(t, succeed(t, "set", "--help"), "-inci")
 	require.Contains(t, fail(t), "\nusage:\n")
-	require.Contains(t, fail(t, "nonsense"), "unknown command")
+	require.Equal(t, "kttimedmgr: unknown command nonsense\n\nusage:\n  kttimedmgr COMMAND [option ...] [argument ...]\n\n"+
+		"\"kttimedmgr --help\" lists the commands.\n", fail(t, "nonsense"))
+	require.Contains(t, fail(t, "improt", "a.kct"), "kttimedmgr: unknown command improt; did you mean import?\n")
+	require.Equal(t, "kttimedmgr: get: an argument is missing\n\nusage:\n  kttimedmgr get [option ...] database key\n\n"+
+		"\"kttimedmgr get --help\" explains the options.\n", fail(t, "get", "a.kct"))
 	for _, args := range [][]string{
 		{"get"}, {"get", "a.kct"}, {"get", "a.kct", "k", "more"}, {"get", "-nonsense", "a.kct", "k"}, {"get", "-sid", "65536", "a.kct", "k"},
 		{"get", "-dbid", "-1", "a.kct", "k"}, {"merge", "a.kct"}, {"set", "-inci", "a.kct", "k", "x"}, {"set", "-incd", "a.kct", "k", "nan"},

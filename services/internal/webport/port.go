@@ -19,6 +19,7 @@ import (
 
 	"gotycoon/client/wire/frame"
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/services"
@@ -77,6 +78,11 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 	body := make([]byte, 0, 64)
 	c.Ending = ctx
 	for ctx.Err() == nil && c.WaitByte() == nil {
+		if head := c.Buffered(); browser.IsHello(head) {
+			_, line := browser.Misled(head, "HTTP")
+			p.Logger.Info("(" + socket.RemoteAddr().String() + "): " + line)
+			break
+		}
 		over, unmoved := p.Move(c, p.kind, false)
 		if over && unmoved == nil {
 			break
