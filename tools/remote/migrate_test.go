@@ -227,7 +227,7 @@ func TestMigrateGoesOn(t *testing.T) {
 		"has 6000 records in the database for 0 ": {"-pos", pos + "2", a, to, "0=tree"},
 		"keeps no update log":                     {"-pos", pos + "2", "-merge", to, a, "tree=0"},
 		a + " are the same server":                {a, a},
-		"are the same server (":                   {"-clear", a, strings.Replace(a, "127.0.0.1", "localhost", 1)},
+		"and localhost:":                          {"-clear", a, strings.Replace(a, "127.0.0.1", "localhost", 1)},
 		`has no database "none"; it has [":" `:    {a, to, "0=none"},
 		"a database is named twice":               {a, to, "0=0", "0=1"},
 		"-clear and -merge are opposites":         {"-clear", "-merge", a, to},
