@@ -15,15 +15,16 @@ func TestOutputForPrograms(t *testing.T) {
 	succeed(t, "create", path)
 	succeed(t, "set", path, "binary", "\xff\x01")
 	succeed(t, "set", "-xt", "1000", path, "mortal", "text")
-	seconds := regexp.MustCompile(`\b1[789]\d{8}\b`)
+	seconds, size := regexp.MustCompile(`\b1[789]\d{8}\b`), regexp.MustCompile(`"size":\d{5}\b`) // which depends on what was merged
 	for want, args := range map[string][]string{
 		`{"key":"binary"}` + "\n" + `{"key":"mortal"}` + "\n":                                                   {"list", "-json", path},
 		`{"key":"binary","value_base64":"/wE="}` + "\n" + `{"key":"mortal","value":"text","xt":SECONDS}` + "\n": {"list", "-json", "-pv", "-pt", path},
 		`{"key":"62696E617279","value":"FF01"}` + "\n":                                                          {"get", "-json", "-px", "-sx", path, "62696E617279"},
 		`{"key":"mortal","value":"text","xt":SECONDS}` + "\n":                                                   {"get", "-json", path, "mortal"},
-		`{"count":2,"size":69632}` + "\n":                                                                       {"inform", "-json", path},
+		`{"count":2,"size":SIZE}` + "\n":                                                                        {"inform", "-json", path},
 	} {
-		require.Equal(t, want, seconds.ReplaceAllString(succeed(t, args...), "SECONDS"), "%q", args)
+		got := seconds.ReplaceAllString(succeed(t, args...), "SECONDS")
+		require.Equal(t, want, size.ReplaceAllString(got, `"size":SIZE`), "%q", args)
 	}
 	require.Regexp(t, `^\{"bytes":\d+,"checksum":"matches","closed":"yes",.*"findings":0,.*"records":2,.*\}\n$`, succeed(t, "verify", "-json", path))
 	dir := t.TempDir()
