@@ -49,12 +49,12 @@ func (l *lane) carryOut() {
 
 // read reads the keys of the group that bodies want, and gets the ID of the group.
 func (l *lane) read() error {
-	if l.id.Lane == 0 {
+	if l.id.Lane == 0 || l.id.Seq == engine.LastSeq {
 		n, err := call(l.g, l.g.engine.Lane)
 		if err != nil {
 			return err
 		}
-		l.id.Lane = n
+		l.id = engine.GroupID{Lane: n}
 	}
 	l.id.Seq++
 	v := &l.view
