@@ -1,0 +1,111 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Start starts the server and returns when it takes connections. It is not a daemon: a Ctrl-C in
+// the terminal ends it too.
+func (s *Server) Start() error {
+	if s.cmd != nil {
+		return errors.New("the server runs already")
+	}
+	said, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	// what a crash has left must not be taken for the new server's
+	_ = os.Remove(s.pidFile())
+	cmd := s.command("postgres", "-D", s.data())
+	cmd.Stdout, cmd.Stderr = said, said
+	withParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd, s.done = cmd, make(chan error, 1)
+	go func() { s.done <- cmd.Wait() }()
+	return s.await("ready")
+}
+
+func (s *Server) pidFile() string { return filepath.Join(s.data(), "postmaster.pid") }
+
+// await waits until the server has written that it is in a state. The state is the last line of
+// postmaster.pid, where pg_ctl looks for it as well.
+func (s *Server) await(state string) error {
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		raw, _ := os.ReadFile(s.pidFile())
+		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+		if strings.TrimSpace(lines[len(lines)-1]) == state {
+			return nil
+		}
+		select {
+		case err := <-s.done:
+			s.cmd = nil
+			return fmt.Errorf("PostgreSQL has ended: %w; see %s", err, filepath.Join(s.dir, "log"))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("PostgreSQL is not %s after %v; see %s", state, patience, filepath.Join(s.dir, "log"))
+}
+
+// Stop ends the server as it should end: transactions are undone, data is written to the disk.
+func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
+
+// Crash ends all processes of the server at once, as a power cut does: nothing is written any more,
+// and the next Start recovers from the log.
+func (s *Server) Crash() error { return s.end(syscall.SIGQUIT) }
+
+func (s *Server) end(how syscall.Signal) error {
+	if s.cmd == nil {
+		return nil
+	}
+	if err := s.cmd.Process.Signal(how); err != nil {
+		return err
+	}
+	select {
+	case <-s.done: // an exit code other than 0 is what a crash has
+		s.cmd = nil
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("PostgreSQL has not ended after %v", patience)
+	}
+}
+
+// Signal sends a signal to the process that all others of the server come from.
+func (s *Server) Signal(how syscall.Signal) error { return s.cmd.Process.Signal(how) }
+
+// PID returns the process that all others of the server come from.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Standby makes a copy of a running server in dir, and starts it as a standby. From then on the
+// server acknowledges what both have.
+func (s *Server) Standby(dir string, o Options) (*Server, error) {
+	o.Bin = s.bin
+	b, err := prepare(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	from := s.URL("postgres") + "&application_name=standby"
+	if err := b.program("pg_basebackup", "-D", b.data(), "-d", from, "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		return nil, err
+	}
+	if err := b.configure(append(o.Settings, "synchronous_standby_names = ''")); err != nil {
+		return nil, err
+	}
+	if err := b.Start(); err != nil {
+		return nil, err
+	}
+	return b, s.Configure("synchronous_standby_names = 'standby'")
+}
+
+// Promote makes a standby a primary, and returns when it takes updates.
+func (s *Server) Promote() error {
+	return s.program("pg_ctl", "promote", "-w", "-D", s.data())
+}
