@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"db/engine":          {"ulog"},
 	"db/engine/gather":   {"db/engine", "db/record", "internal/metrics", "ulog"},
 	"db/engine/mem":      {"db/engine", "ulog"}, // for tests
+	"db/engine/pg":       {"db/engine", "ulog"},
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},
 	"db/pages":           {"db/owed", "db/record", "db/store"},
@@ -78,7 +79,8 @@ var arrows = map[string][]string{
 	"ulog":               {"client/wire/frame", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs", "ulog/update"},
 	"ulog/update":        {},
 
-	"db/engine/enginetest": {"db/engine", "db/record", "ulog"}, // for tests
+	"db/engine/enginetest": {"db/engine", "db/record", "ulog"},      // for tests
+	"db/engine/pg/pgtest":  {"internal/needs", "internal/pgserver"}, // for tests
 
 	"tools/remote":                {"client", "db/checksum", "db/filestore", "db/owed", "db/rebuild", "db/record", "db/store", "internal/vfs", "snapshot", "tools/cli", "tools/load", "tools/manual", "tools/redisfile", "tools/show", "ulog"},
 	"tools/load":                  {"client/wire/frame", "internal/histogram"},
@@ -137,6 +139,7 @@ var arrows = map[string][]string{
 
 	"internal/klog/klogtest": {}, // for tests
 	"internal/needs":         {}, // for tests
+	"internal/pgserver":      {},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client
@@ -147,6 +150,25 @@ func TestImportDirections(t *testing.T) {
 		findings = append(findings, badImports(p, arrows)...)
 	}
 	forbid(t, "imports that internal/lint does not allow", findings)
+}
+
+// PostgreSQL's client stays below the engine that needs it: nobody else goes past the engine.
+// tools/replsql is a module of its own.
+func TestOneEngineHasPostgreSQL(t *testing.T) {
+	var findings []string
+	for _, p := range load(t) {
+		if p.path == "db/engine/pg" || strings.HasPrefix(p.path, "db/engine/pg/") || strings.HasPrefix(p.path, "tools/replsql") {
+			continue
+		}
+		for _, f := range p.code {
+			for _, spec := range f.Imports {
+				if path := unquote(spec.Path.Value); strings.HasPrefix(path, "github.com/jackc/") {
+					findings = append(findings, f.path+" imports "+path)
+				}
+			}
+		}
+	}
+	forbid(t, "imports of PostgreSQL's client outside of db/engine/pg", findings)
 }
 
 // The client is a module of its own: who builds it needs nothing but the standard library, whose

@@ -1,0 +1,265 @@
+package pg
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"gotycoon/db/engine"
+)
+
+// format is the version of the tables and functions.
+const format = "1"
+
+// Setup is what is decided once for all servers.
+type Setup struct {
+	SID       uint16   // the server ID of all servers
+	Log       bool     // the engine keeps a log
+	Databases []string // their names, in the order of their indexes
+}
+
+// meta is what the table meta has.
+type meta struct {
+	Setup
+	id [16]byte // of the log
+}
+
+// Status is what an engine says of itself.
+type Status struct {
+	Setup
+	LogID      [16]byte
+	Version    string // of PostgreSQL
+	Standby    bool   // nothing can be written here
+	Durability string // what an acknowledgement is worth, in words
+	Weak       bool   // ... less than a crash of one machine asks for
+	Lanes      int64  // that were given out, of MaxLanes
+	LogBytes   int64
+	LogOldest  engine.Stamp // up to which the log was removed
+	LogNewest  engine.Stamp
+	Records    []int64 // of each database
+	Bytes      []int64
+}
+
+// MaxLanes is how many lanes there can ever be.
+const MaxLanes = 1<<20 - 2
+
+// ErrNotSetUp is the error where gotycoon has never been set up.
+var ErrNotSetUp = errors.New("there is no gotycoon in this PostgreSQL database: 'ktutilmgr engine init URL' sets it up")
+
+// connect connects to a URL for a command.
+func connect(ctx context.Context, url string, readOnly bool) (*pgx.Conn, error) {
+	pool, err := configure(url, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	c, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.AfterConnect(ctx, c); err != nil {
+		_ = c.Close(ctx)
+		return nil, err
+	}
+	return c, nil
+}
+
+// Init sets up gotycoon at a URL. Where it was set up before, nothing changes: made is false, and
+// an error says what is different.
+func Init(ctx context.Context, url string, s Setup) (made bool, err error) {
+	c, err := connect(ctx, url, false)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close(ctx)
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // has no effect behind Commit
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, 0)", classCreate); err != nil {
+		return false, err
+	}
+	have, err := readMeta(ctx, c)
+	if err == nil {
+		return false, have.differs(s)
+	}
+	if !errors.Is(err, ErrNotSetUp) {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, sql(schemaSQL, 0), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return false, err
+	}
+	names, err := json.Marshal(s.Databases)
+	if err != nil {
+		return false, err
+	}
+	values := [][]any{
+		{"format", format}, {"log", strconv.FormatBool(s.Log)}, {"id", newID()}, {"sid", strconv.Itoa(int(s.SID))}, {"names", string(names)},
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"meta"}, []string{"name", "value"}, pgx.CopyFromRows(values)); err != nil {
+		return false, err
+	}
+	for db := range s.Databases {
+		if _, err := tx.Exec(ctx, sql(tableSQL, uint16(db)), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return false, err
+		}
+	}
+	return true, tx.Commit(ctx)
+}
+
+func newID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // it never fails
+	return hex.EncodeToString(id)
+}
+
+// differs returns in what another setup is another one.
+func (m *meta) differs(s Setup) error {
+	switch {
+	case m.SID != s.SID:
+		return fmt.Errorf("the engine was set up with the server ID %d, not %d", m.SID, s.SID)
+	case m.Log != s.Log:
+		return fmt.Errorf("the engine was set up with log=%v, not %v", m.Log, s.Log)
+	case fmt.Sprint(m.Databases) != fmt.Sprint(s.Databases):
+		return fmt.Errorf("the engine was set up with the databases %q, not %q", m.Databases, s.Databases)
+	}
+	return nil
+}
+
+// readMeta reads what was decided. The error is ErrNotSetUp, or says that the version is another.
+func readMeta(ctx context.Context, c *pgx.Conn) (m meta, err error) {
+	var there bool
+	if err := c.QueryRow(ctx, "SELECT to_regclass('gotycoon.meta') IS NOT NULL").Scan(&there); err != nil {
+		return m, mean(err, false)
+	}
+	if !there {
+		return m, ErrNotSetUp
+	}
+	rows, err := c.Query(ctx, "SELECT name, value FROM gotycoon.meta")
+	if err != nil {
+		return m, mean(err, false)
+	}
+	values, name, value := map[string]string{}, "", ""
+	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error { values[name] = value; return nil }); err != nil {
+		return m, mean(err, false)
+	}
+	if values["format"] != format {
+		return m, fmt.Errorf("the engine's tables have the format %q, and this version of gotycoon has %q: use the version that set it up", values["format"], format)
+	}
+	sid, err := strconv.ParseUint(values["sid"], 10, 16)
+	if err != nil {
+		return m, fmt.Errorf("the engine's table meta: sid: %w", err)
+	}
+	id, err := hex.DecodeString(values["id"])
+	if err != nil || len(id) != 16 {
+		return m, fmt.Errorf("the engine's table meta: the log's ID is %q", values["id"])
+	}
+	m.SID, m.Log, m.id = uint16(sid), values["log"] == "true", [16]byte(id)
+	if err := json.Unmarshal([]byte(values["names"]), &m.Databases); err != nil {
+		return m, fmt.Errorf("the engine's table meta: names: %w", err)
+	}
+	return m, nil
+}
+
+// Setup returns what was decided by Init.
+func (e *Engine) Setup() Setup { return e.meta.Setup }
+
+// ReadStatus returns the state of the engine at a URL, which may be a standby.
+func ReadStatus(ctx context.Context, url string) (Status, error) {
+	c, err := connect(ctx, url, true)
+	if err != nil {
+		return Status{}, err
+	}
+	defer c.Close(ctx)
+	return readStatus(ctx, c)
+}
+
+// Status returns the state of the engine.
+func (e *Engine) Status(ctx context.Context) (s Status, err error) {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
+		s, err = readStatus(ctx, c.Conn())
+		return err
+	})
+	return s, err
+}
+
+func readStatus(ctx context.Context, c *pgx.Conn) (s Status, err error) {
+	m, err := readMeta(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	s.Setup, s.LogID = m.Setup, m.id
+	var commit, standbys, fsync string
+	err = c.QueryRow(ctx, `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('synchronous_commit'),
+		current_setting('synchronous_standby_names'), current_setting('fsync'),
+		(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.lanes),
+		pg_total_relation_size('gotycoon.groups_0') + pg_total_relation_size('gotycoon.groups_1') + pg_total_relation_size('gotycoon.groups_2'),
+		(SELECT trimmed FROM gotycoon.rotation), (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.stamps)`,
+	).Scan(&s.Version, &s.Standby, &commit, &standbys, &fsync, &s.Lanes, &s.LogBytes, &s.LogOldest, &s.LogNewest)
+	if err != nil {
+		return s, err
+	}
+	s.Durability, s.Weak = durability(commit, standbys, fsync)
+	for db := range s.Databases {
+		var records, bytes int64
+		if err := c.QueryRow(ctx, countSQL, db, fmt.Sprintf("gotycoon.r%d", db)).Scan(&records, &bytes); err != nil {
+			return s, err
+		}
+		s.Records, s.Bytes = append(s.Records, records), append(s.Bytes, bytes)
+	}
+	return s, nil
+}
+
+// durability says what an acknowledgement of PostgreSQL is worth.
+func durability(commit, standbys, fsync string) (text string, weak bool) {
+	text = "as the engine's: synchronous_commit=" + commit
+	if standbys == "" {
+		text += ", no synchronous standby"
+	} else {
+		text += ", synchronous standbys: " + standbys
+	}
+	if fsync == "off" {
+		text += ", fsync=off: the end of the engine's machine may lose everything"
+	}
+	if commit == "off" {
+		text += ": a crash of the engine loses acknowledged updates"
+	}
+	return text, commit == "off" || fsync == "off"
+}
+
+// Renew gives the log another identity, after the engine was restored from a backup: followers may
+// have updates that are not in it. It returns the new one.
+func Renew(ctx context.Context, url string) (id string, err error) {
+	id = newID()
+	return id, change(ctx, url, func(c *pgx.Conn) error {
+		if _, err := readMeta(ctx, c); err != nil {
+			return err
+		}
+		_, err := c.Exec(ctx, "UPDATE gotycoon.meta SET value = $1 WHERE name = 'id'", id)
+		return err
+	})
+}
+
+// Drop removes everything of gotycoon.
+func Drop(ctx context.Context, url string) error {
+	return change(ctx, url, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "DROP SCHEMA IF EXISTS gotycoon CASCADE")
+		return err
+	})
+}
+
+func change(ctx context.Context, url string, what func(c *pgx.Conn) error) error {
+	c, err := connect(ctx, url, false)
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	return what(c)
+}

@@ -1,0 +1,195 @@
+-- Everything of gotycoon in a PostgreSQL: what all databases share. table.sql has what each of them
+-- has. Both are carried out by Init; words in braces stand for the numbers of locks.go.
+
+CREATE SCHEMA gotycoon;
+SET LOCAL search_path = gotycoon;
+
+-- format, log, id, sid, names
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
+
+-- A revision is a lane (20 bits) and the number of its group (33 bits), so no two groups have the
+-- same one. The last lane is left out, and so is engine.Replaced.
+CREATE SEQUENCE lanes MAXVALUE 1048574;
+-- The last stamp. A table's row would be locked until its writer commits; this is not.
+CREATE SEQUENCE stamps;
+
+-- One row for each group: the note that it has been made, and its updates. Rows are only inserted,
+-- and three tables are used in turn and emptied as a whole. Rows that were updated or deleted would
+-- stay, and slow everybody down, for as long as anybody has an old snapshot open.
+CREATE TABLE groups_0 (
+  lane  bigint NOT NULL,
+  seq   bigint NOT NULL,
+  stamp bigint,         -- of the first update; NULL: nothing is logged
+  n     int NOT NULL,   -- changes; -1: the group was settled, it never will be made
+  ups   int NOT NULL,   -- updates that are logged
+  won   smallint[],     -- by change: 0 lost, 1 made and logged, 2 won, and there was nothing to do; NULL: all 1
+  dbid  int,            -- Position
+  place bytea,
+  body  bytea,          -- updates, see body.go
+  PRIMARY KEY (lane, seq)
+) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
+-- Compression would take more of the processor than all the rest of a group.
+ALTER TABLE groups_0 ALTER body SET STORAGE EXTERNAL;
+CREATE INDEX groups_0_stamp ON groups_0 (stamp) WHERE stamp IS NOT NULL;
+CREATE TABLE groups_1 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
+CREATE TABLE groups_2 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
+
+-- Which table groups go to: a sequence, because a function of one number reads it, and no query.
+CREATE SEQUENCE active MINVALUE 0 MAXVALUE 2;
+SELECT setval('active', 0);
+-- Since when, and up to which stamp the log has been removed.
+CREATE TABLE rotation (since timestamptz NOT NULL, trimmed bigint NOT NULL);
+INSERT INTO rotation VALUES (now(), 0);
+
+-- How many records each database has: the sum of its rows. Writers add rows, and every few seconds
+-- somebody makes one row of them. A row that each writer updates would make them wait for each other.
+CREATE TABLE deltas (db int NOT NULL, n bigint NOT NULL);
+
+-- Records that a lane has claimed. Of two with the same key the one with the larger id is newer.
+CREATE TABLE claimed (
+  id   bigint GENERATED ALWAYS AS IDENTITY,
+  db   int NOT NULL, k bytea NOT NULL, v bytea NOT NULL, xt bigint NOT NULL, ver bigint NOT NULL,
+  lane bigint NOT NULL,
+  PRIMARY KEY (db, k, ver)
+);
+ALTER TABLE claimed ALTER v SET STORAGE EXTERNAL;
+CREATE INDEX claimed_lane ON claimed (lane);
+
+CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, term bigint NOT NULL, ends timestamptz NOT NULL);
+
+-- In the functions that each group calls, locks are taken by assignments: PERFORM is a query, which
+-- takes longer than the lock.
+
+-- stamp draws room stamps and returns the first one: UNIX milliseconds * 1,000,000 + a counter. The
+-- lock {stamping} lasts until the commit and is shared: it tells readers of the log who has a stamp
+-- and is not visible yet. The lock {mutex} lasts some microseconds, because reading and setting the
+-- sequence is not one step. (nextval would be, but cannot follow the clock.)
+CREATE FUNCTION stamp(room int, after bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  a  bigint;
+  ok bool;
+BEGIN
+  ok := pg_advisory_xact_lock_shared({stamping}, 0) IS NULL;
+  ok := pg_advisory_lock({mutex}, 0) IS NULL;
+  a := greatest(pg_sequence_last_value('stamps') + 1, after + 1, floor(date_part('epoch', clock_timestamp()) * 1000)::bigint * 1000000);
+  a := setval('stamps', a + room - 1) - room + 1;
+  ok := pg_advisory_unlock({mutex}, 0);
+  RETURN a;
+END $$;
+
+-- note notes that a group has been made and logs its updates. It is the last thing that a group
+-- does: all of its records are locked by now, so stamps of a key are in the order of its changes.
+CREATE FUNCTION note(p_lane bigint, p_seq bigint, p_n int, p_ups int, p_won smallint[], p_after bigint,
+  p_dbid int, p_place bytea, p_body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  at bigint;
+  a  bigint := pg_sequence_last_value('active');
+BEGIN
+  IF p_ups > 0 OR p_place IS NOT NULL THEN
+    at := stamp(greatest(p_ups, 1), p_after);
+  END IF;
+  IF a = 0 THEN
+    INSERT INTO groups_0 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+  ELSIF a = 1 THEN
+    INSERT INTO groups_1 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+  ELSE
+    INSERT INTO groups_2 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+  END IF;
+  RETURN at;
+END $$;
+
+-- settle returns the note of a group. Where there is none, it leaves one that says "never" in all
+-- three tables, whichever the group may choose that is still on its way. The inserts wait for a
+-- group that is being made.
+CREATE FUNCTION settle(p_lane bigint, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO groups_0 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
+  INSERT INTO groups_1 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
+  INSERT INTO groups_2 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
+  SELECT g.n, g.ups, g.won, g.stamp INTO p_n, p_ups, p_won, p_stamp FROM (
+    SELECT * FROM groups_0 UNION ALL SELECT * FROM groups_1 UNION ALL SELECT * FROM groups_2
+  ) g WHERE g.lane = p_lane AND g.seq = p_seq ORDER BY g.n DESC LIMIT 1;
+END $$;
+
+-- write makes a group. Its changes are arrays, ascending; those of the database dbs[i] end at
+-- ends[i]. locks are its databases, ascending. ops: 0 store, 1 remove, 2 keep. counts: updates of a
+-- change; before: updates of the clear. state: 0 made, 1 fenced, 2 lost as a whole. All databases
+-- have their own functions (table.sql), because statements with names in them are planned once.
+CREATE FUNCTION write(p_lane bigint, p_seq bigint, p_rev bigint, guard text, p_term bigint, locks int[], cleared int, before int,
+  dbs int[], ends int[], ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], counts int[], whole bool,
+  p_after bigint, p_dbid int, p_place bytea, p_body bytea,
+  OUT state int, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
+DECLARE
+  d     int;
+  first int := 1;
+  last  int;
+  part  smallint[];
+  vers  bigint[] := '{}';
+BEGIN
+  state := 0;
+  ups := before;
+  won := '{}';
+  FOREACH d IN ARRAY locks LOOP
+    IF d = cleared THEN
+      PERFORM pg_advisory_xact_lock({database}, d);
+    ELSE
+      PERFORM pg_advisory_xact_lock_shared({database}, d);
+    END IF;
+  END LOOP;
+  IF guard IS NOT NULL THEN
+    -- until the commit nobody else becomes the holder
+    PERFORM 1 FROM leases l WHERE l.name = guard AND l.term = p_term AND l.ends > clock_timestamp() FOR SHARE;
+    IF NOT FOUND THEN
+      state := 1;
+      RETURN;
+    END IF;
+  END IF;
+  IF cleared IS NOT NULL THEN
+    EXECUTE 'SELECT clear_' || cleared || '($1)' USING cardinality(ks) = 0;
+  END IF;
+  IF whole THEN
+    -- first all conditions, under the locks that the changes need
+    FOR i IN 1..cardinality(dbs) LOOP
+      EXECUTE 'SELECT hold_' || dbs[i] || '($1)' INTO vers USING ks[first:ends[i]];
+      FOR j IN first..ends[i] LOOP
+        IF ifs[j] = 0 OR ifs[j] = 1 AND vers[j - first + 1] = 0 OR ifs[j] > 1 AND vers[j - first + 1] = ifs[j] THEN
+          won := won || 1::smallint;
+        ELSE
+          won := won || 0::smallint;
+          state := 2;
+        END IF;
+      END LOOP;
+      first := ends[i] + 1;
+    END LOOP;
+    first := 1;
+    FOR i IN 1..cardinality(dbs) LOOP
+      EXECUTE 'SELECT free_' || dbs[i] || '($1)' USING ks[first:ends[i]];
+      first := ends[i] + 1;
+    END LOOP;
+    IF state = 2 THEN
+      RETURN;
+    END IF;
+    first := 1;
+    won := '{}';
+  END IF;
+  FOR i IN 1..cardinality(dbs) LOOP
+    last := ends[i];
+    EXECUTE 'SELECT part_' || dbs[i] || '($1, $2, $3, $4, $5, $6)' INTO part
+      USING ks[first:last], vs[first:last], xts[first:last], ifs[first:last], ops[first:last], p_rev;
+    won := won || part;
+    first := last + 1;
+  END LOOP;
+  FOR i IN 1..cardinality(won) LOOP
+    IF won[i] = 1 THEN
+      ups := ups + counts[i];
+    END IF;
+  END LOOP;
+  at := note(p_lane, p_seq, cardinality(ks), ups, won, p_after, p_dbid, p_place, p_body);
+END $$;
+
+-- fold makes one row of the deltas of each database. What others insert meanwhile stays.
+CREATE FUNCTION fold() RETURNS void LANGUAGE sql AS $$
+  WITH old AS (DELETE FROM deltas WHERE pg_try_advisory_xact_lock({fold}, 0) RETURNING db, n)
+  INSERT INTO deltas SELECT db, sum(n) FROM old GROUP BY db
+$$;

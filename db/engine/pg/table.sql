@@ -1,0 +1,254 @@
+-- What one database has, of which {n} is the index. bytea compares as memcmp does, whatever the
+-- locale. An xt of 1099511627775 is for ever: records that do not expire are not in the index, and
+-- changes of them need not touch it. The space that fillfactor leaves is for new versions of records
+-- beside the old ones.
+CREATE TABLE r{n} (k bytea PRIMARY KEY, v bytea NOT NULL, xt bigint NOT NULL, ver bigint NOT NULL)
+  WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+ALTER TABLE r{n} ALTER v SET STORAGE EXTERNAL;
+CREATE INDEX r{n}_xt ON r{n} (xt) WHERE xt < 1099511627775;
+
+-- Whoever adds or removes records has the database's lock, shared, until the commit. Who has it
+-- exclusively (a transaction, a clear) is alone.
+
+-- put is a group of sets without conditions: nearly all groups are.
+CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  added bigint;
+  ok    bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
+BEGIN
+  WITH w AS (
+    INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt)
+    ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver
+    RETURNING xmax -- 0 where there was no record
+  ) SELECT count(*) INTO added FROM w WHERE xmax = 0;
+  IF added > 0 THEN
+    INSERT INTO deltas VALUES ({n}, added);
+  END IF;
+  RETURN note(p_lane, p_seq, cardinality(ks), p_ups, NULL, 0, NULL, NULL, p_body);
+END $$;
+
+-- part makes changes with conditions, in the order of their keys, and returns won as groups_0 has it.
+CREATE FUNCTION part_{n}(ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], p_rev bigint)
+RETURNS smallint[] LANGUAGE plpgsql AS $$
+DECLARE
+  won   smallint[] := '{}';
+  one   smallint;
+  added int := 0;
+  fresh bool;
+  hits  bigint[];
+  hit   bigint;
+BEGIN
+  -- Increments and the like: all of them replace a record that was read. One statement takes half
+  -- of the time, and the loops of its plan keep the order of the keys.
+  IF 0 = ALL (ops) AND 1 < ALL (ifs) THEN
+    WITH w AS (
+      UPDATE r{n} r SET v = t.v, xt = t.xt, ver = p_rev FROM unnest(ks, vs, xts, ifs) WITH ORDINALITY t(k, v, xt, ver, i)
+      WHERE r.k = t.k AND r.ver = t.ver RETURNING t.i
+    ) SELECT coalesce(array_agg(i), '{}') INTO hits FROM w;
+    won := array_fill(0::smallint, ARRAY[cardinality(ks)]);
+    FOREACH hit IN ARRAY hits LOOP
+      won[hit] := 1;
+    END LOOP;
+    RETURN won;
+  END IF;
+  FOR i IN 1..cardinality(ks) LOOP
+    one := 0;
+    IF ops[i] = 0 THEN
+      IF ifs[i] = 0 THEN
+        INSERT INTO r{n} VALUES (ks[i], vs[i], xts[i], p_rev)
+          ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver RETURNING xmax = 0 INTO fresh;
+        one := 1;
+        IF fresh THEN
+          added := added + 1;
+        END IF;
+      ELSIF ifs[i] = 1 THEN
+        INSERT INTO r{n} VALUES (ks[i], vs[i], xts[i], p_rev) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+          one := 1;
+          added := added + 1;
+        END IF;
+      ELSE
+        UPDATE r{n} SET v = vs[i], xt = xts[i], ver = p_rev WHERE k = ks[i] AND ver = ifs[i];
+        IF FOUND THEN
+          one := 1;
+        END IF;
+      END IF;
+    ELSIF ops[i] = 1 THEN
+      IF ifs[i] = 0 THEN
+        DELETE FROM r{n} WHERE k = ks[i];
+        one := 2;
+      ELSE
+        DELETE FROM r{n} WHERE k = ks[i] AND ver = ifs[i];
+      END IF;
+      IF FOUND THEN
+        one := 1;
+        added := added - 1;
+      END IF;
+    ELSIF ifs[i] = 1 THEN
+      -- a record that is not there cannot be locked: nobody can add one before our end
+      INSERT INTO r{n} VALUES (ks[i], '', 1099511627775, 0) ON CONFLICT DO NOTHING;
+      IF FOUND THEN
+        DELETE FROM r{n} WHERE k = ks[i];
+        one := 2;
+      END IF;
+    ELSE
+      PERFORM 1 FROM r{n} WHERE k = ks[i] AND ver = ifs[i] FOR SHARE;
+      IF FOUND THEN
+        one := 2;
+      END IF;
+    END IF;
+    won := won || one;
+  END LOOP;
+  IF added <> 0 THEN
+    INSERT INTO deltas VALUES ({n}, added);
+  END IF;
+  RETURN won;
+END $$;
+
+-- hold locks keys, whether they have records or not, and returns their revisions: 0 for none. Where
+-- there is none it stores one with the revision 0, which nobody else sees, and which free removes.
+CREATE FUNCTION hold_{n}(ks bytea[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  vers bigint[] := '{}';
+  x    bigint;
+BEGIN
+  FOR i IN 1..cardinality(ks) LOOP
+    LOOP
+      SELECT ver INTO x FROM r{n} WHERE k = ks[i] FOR UPDATE;
+      EXIT WHEN FOUND;
+      INSERT INTO r{n} VALUES (ks[i], '', 1099511627775, 0) ON CONFLICT DO NOTHING;
+      x := 0;
+      EXIT WHEN FOUND;
+    END LOOP;
+    vers := vers || x;
+  END LOOP;
+  RETURN vers;
+END $$;
+
+-- free removes what hold has stored. The keys stay locked: who wants to store one of them waits for
+-- the transaction that has stored it before.
+CREATE FUNCTION free_{n}(ks bytea[]) RETURNS void LANGUAGE sql AS $$
+  DELETE FROM r{n} WHERE k = ANY(ks) AND ver = 0
+$$;
+
+-- clear removes all records; the caller has the database's lock. TRUNCATE is quick, but it waits for
+-- all who read, and is seen by snapshots that were taken before it. So it must not come with
+-- other changes, and steps aside for who reads for long, such as a backup.
+CREATE FUNCTION clear_{n}(nothing_else bool) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  have    bigint;
+  emptied bool := false;
+BEGIN
+  SELECT coalesce(sum(n), 0) INTO have FROM deltas WHERE db = {n};
+  IF nothing_else AND have > 10000 THEN
+    BEGIN
+      SET LOCAL lock_timeout = '100ms';
+      TRUNCATE r{n};
+      emptied := true;
+    EXCEPTION WHEN lock_not_available THEN
+      NULL;
+    END;
+    SET LOCAL lock_timeout = 0;
+  END IF;
+  IF NOT emptied THEN
+    DELETE FROM r{n};
+    GET DIAGNOSTICS have = ROW_COUNT;
+  END IF;
+  DELETE FROM claimed WHERE db = {n};
+  IF have <> 0 THEN
+    INSERT INTO deltas VALUES ({n}, -have);
+  END IF;
+END $$;
+
+-- sweep removes records that have expired. It passes over those that somebody is changing, and over
+-- the whole database while somebody has it alone.
+CREATE FUNCTION sweep_{n}(before bigint, most int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  removed int;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
+    RETURN 0;
+  END IF;
+  -- the second condition lets the index be used
+  DELETE FROM r{n} WHERE k IN (
+    SELECT k FROM r{n} WHERE xt < before AND xt < 1099511627775 ORDER BY xt LIMIT most FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  IF removed > 0 THEN
+    INSERT INTO deltas VALUES ({n}, -removed);
+  END IF;
+  RETURN removed;
+END $$;
+
+-- take claims the first live record between two keys; upto is NULL for no end.
+CREATE FUNCTION take_{n}(p_lane bigint, start bytea, upto bytea, now bigint)
+RETURNS TABLE (o_k bytea, o_v bytea, o_xt bigint, o_ver bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared({database}, {n});
+  SELECT k, v, xt, ver INTO o_k, o_v, o_xt, o_ver FROM r{n}
+    WHERE k >= start AND (upto IS NULL OR k < upto) AND xt >= now ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  DELETE FROM r{n} WHERE k = o_k;
+  INSERT INTO claimed (db, k, v, xt, ver, lane) VALUES ({n}, o_k, o_v, o_xt, o_ver, p_lane);
+  INSERT INTO deltas VALUES ({n}, -1);
+  RETURN NEXT;
+END $$;
+
+-- finish forgets a claimed record. Its removal is logged unless the key has a record again: an
+-- insert of our own finds that out, and keeps others from it until the end.
+CREATE FUNCTION finish_{n}(p_by bigint, p_k bytea, p_ver bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared({database}, {n});
+  DELETE FROM claimed WHERE db = {n} AND k = p_k AND ver = p_ver AND lane = p_by;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  INSERT INTO r{n} VALUES (p_k, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
+  IF FOUND THEN
+    DELETE FROM r{n} WHERE k = p_k;
+    PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
+  END IF;
+END $$;
+
+-- give makes a claimed record visible again, over whatever has its key by now.
+CREATE FUNCTION give_{n}(p_by bigint, p_k bytea, p_ver bigint, p_xt bigint, p_rev bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  was   bytea;
+  fresh bool;
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared({database}, {n});
+  DELETE FROM claimed WHERE db = {n} AND k = p_k AND ver = p_ver AND lane = p_by RETURNING v INTO was;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  INSERT INTO r{n} VALUES (p_k, was, p_xt, p_rev)
+    ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver RETURNING xmax = 0 INTO fresh;
+  IF fresh THEN
+    INSERT INTO deltas VALUES ({n}, 1);
+  END IF;
+  PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
+END $$;
+
+-- give_all makes visible what a lane has claimed, newest first, where no record has the key.
+CREATE FUNCTION give_all_{n}(p_by bigint, p_rev bigint) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  c    record;
+  back int := 0;
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared({database}, {n});
+  FOR c IN SELECT * FROM claimed WHERE db = {n} AND lane = p_by ORDER BY k, id DESC FOR UPDATE LOOP
+    INSERT INTO r{n} VALUES (c.k, c.v, c.xt, p_rev) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+      back := back + 1;
+    END IF;
+    DELETE FROM claimed WHERE db = {n} AND k = c.k AND ver = c.ver;
+  END LOOP;
+  IF back > 0 THEN
+    INSERT INTO deltas VALUES ({n}, back);
+  END IF;
+  RETURN back;
+END $$;

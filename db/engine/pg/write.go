@@ -1,0 +1,273 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"gotycoon/db/engine"
+)
+
+// A revision is a lane in its upper bits and Seq in the lower ones.
+const seqBits = 33
+
+func revision(id engine.GroupID) uint64 { return id.Lane<<seqBits | id.Seq }
+
+// Write makes a group: one statement, and one round trip.
+func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
+	held := e.takeHold(g.ID)
+	if g.Empty() {
+		held.release()
+		return engine.Result{}, nil
+	}
+	s, err := e.statement(ctx, g)
+	if err != nil {
+		held.release()
+		return engine.Result{}, err
+	}
+	if held != nil {
+		return held.write(ctx, s)
+	}
+	c, err := e.lanes.Acquire(ctx)
+	if err != nil {
+		return engine.Result{}, mean(err, false)
+	}
+	committing(c, true)
+	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
+	return s.answer(e.done(c, e.lanes, err, true))
+}
+
+// done gives a connection back, and says what err means. A connection with an error is closed: it
+// may have a lock that lasts as long as its session.
+func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bool) error {
+	if err == nil {
+		committing(c, false)
+		c.Release()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 0) // without a word of farewell
+	_ = c.Conn().Close(ctx)
+	cancel()
+	c.Release()
+	if isCode(err, readOnly) {
+		pool.Reset() // it is a standby by now; where is the primary?
+	}
+	return mean(err, changes)
+}
+
+// with calls f with a connection. What f does may be repeated.
+func (e *Engine) with(ctx context.Context, pool *pgxpool.Pool, f func(c *pgxpool.Conn) error) error {
+	c, err := pool.Acquire(ctx)
+	if err != nil {
+		return mean(err, false)
+	}
+	return e.done(c, pool, f(c), false)
+}
+
+// statement is the statement that makes a group, and its answer.
+type statement struct {
+	group *engine.Group
+	text  string
+	args  []any
+
+	state int
+	at    *int64 // stamp of the first update
+	ups   int    // updates that were logged
+	won   []int16
+	blind bool
+}
+
+// States of a group, see the function write.
+const (
+	stateFenced = 1
+	stateLost   = 2
+)
+
+// statement returns the one for a group. Databases that it needs get their tables.
+func (e *Engine) statement(ctx context.Context, g *engine.Group) (*statement, error) {
+	if err := g.Check(e.Limits()); err != nil {
+		return nil, err
+	}
+	if g.ID.Lane > MaxLanes || g.ID.Seq > engine.LastSeq {
+		return nil, engine.Refuse(fmt.Sprintf("the engine counts %d lanes and %d groups of a lane", MaxLanes, engine.LastSeq))
+	}
+	if g.Clear != nil {
+		if err := e.table(ctx, g.Clear.DB); err != nil {
+			return nil, err
+		}
+	}
+	blind := g.Clear == nil && g.Position == nil && g.Guard == nil
+	for i := range g.Changes {
+		c := &g.Changes[i]
+		if i == 0 || g.Changes[i-1].DB != c.DB {
+			if err := e.table(ctx, c.DB); err != nil {
+				return nil, err
+			}
+			blind = blind && i == 0
+		}
+		blind = blind && !c.Remove && c.If == engine.Any
+	}
+	s := &statement{group: g, blind: blind}
+	if blind {
+		e.put(s)
+	} else {
+		e.general(s)
+	}
+	return s, nil
+}
+
+// put is the statement for sets without conditions.
+func (e *Engine) put(s *statement) {
+	g := s.group
+	n := len(g.Changes)
+	keys, values, xts := make([][]byte, n), make([][]byte, n), make([]int64, n)
+	for i := range g.Changes {
+		c := &g.Changes[i]
+		keys[i], values[i], xts[i] = notNull(c.Key.Key), notNull(c.Value), c.XT
+		if e.meta.Log {
+			s.ups += len(c.Log)
+		}
+	}
+	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8)", g.Changes[0].DB)
+	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g)}
+}
+
+// notNull returns bytes as a parameter: pgx takes nil for NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// body returns the updates of a group, nil where no log is kept.
+func (e *Engine) body(g *engine.Group) []byte {
+	if !e.meta.Log {
+		return nil
+	}
+	size := 64
+	for i := range g.Changes {
+		for j := range g.Changes[i].Log {
+			u := &g.Changes[i].Log[j]
+			size += len(u.Key) + len(u.Value) + 32
+		}
+	}
+	return appendBody(make([]byte, 0, size), g)
+}
+
+// general is the statement for everything else.
+func (e *Engine) general(s *statement) {
+	g := s.group
+	n := len(g.Changes)
+	keys, values, xts, ifs := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]int64, n)
+	ops, counts := make([]int16, n), make([]int32, n)
+	dbs, ends, locks, conditions := []int32{}, []int32{}, []int32{}, false
+	for i := range g.Changes {
+		c := &g.Changes[i]
+		keys[i], values[i], xts[i], ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
+		switch {
+		case c.Remove:
+			ops[i] = 1
+		case c.Keep:
+			ops[i] = 2
+		}
+		if e.meta.Log {
+			counts[i] = int32(len(c.Log))
+		}
+		conditions = conditions || c.If != engine.Any
+		if i == 0 || g.Changes[i-1].DB != c.DB {
+			dbs, ends = append(dbs, int32(c.DB)), append(ends, 0)
+		}
+		ends[len(ends)-1] = int32(i + 1)
+	}
+	locks = append(locks, dbs...)
+	var cleared *int32
+	before := 0
+	if g.Clear != nil {
+		db := int32(g.Clear.DB)
+		cleared = &db
+		if i, there := slices.BinarySearch(locks, db); !there {
+			locks = slices.Insert(locks, i, db)
+		}
+		if e.meta.Log {
+			before = len(g.Clear.Log)
+		}
+	}
+	var guard *string
+	var term, after int64
+	if g.Guard != nil {
+		guard, term = &g.Guard.Name, int64(g.Guard.Number)
+	}
+	var dbid *int32
+	var place []byte
+	if g.Position != nil && e.meta.Log {
+		db := int32(g.Position.DBID)
+		dbid, after = &db, int64(g.Position.After)
+		place = notNull(g.Position.State)
+	}
+	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+	s.args = []any{
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), guard, term, locks, cleared, before,
+		dbs, ends, keys, values, xts, ifs, ops, counts, g.Whole && conditions, after, dbid, place, e.body(g),
+	}
+}
+
+// scan reads the row that the statement returns.
+func (s *statement) scan(row pgx.Row) error {
+	if s.blind {
+		return row.Scan(&s.at)
+	}
+	return row.Scan(&s.state, &s.at, &s.ups, &s.won)
+}
+
+// answer returns what has become of the group. err is why the statement has failed.
+func (s *statement) answer(err error) (engine.Result, error) {
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case s.state == stateFenced:
+		return engine.Result{}, engine.ErrFenced
+	case s.state == stateLost:
+		return engine.Result{Won: winners(s.won, len(s.won))}, nil
+	}
+	return result(s.group.ID, len(s.group.Changes), s.ups, s.won, s.at), nil
+}
+
+func result(id engine.GroupID, n, ups int, won []int16, at *int64) engine.Result {
+	r := engine.Result{Won: winners(won, n), Revision: revision(id)}
+	if at != nil {
+		r.Stamp = engine.Stamp(*at) + engine.Stamp(max(1, ups)-1)
+	}
+	return r
+}
+
+// winners returns the column won as a Result has it; nil stands for n changes that were made.
+func winners(won []int16, n int) []bool {
+	all := make([]bool, n)
+	for i := range all {
+		all[i] = won == nil || won[i] != 0
+	}
+	return all
+}
+
+// Settle tells what has become of a group. If its connection is still at work, it waits.
+func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result, err error) {
+	e.takeHold(id).release()
+	var n, ups int
+	var won []int16
+	var at *int64
+	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
+		committing(c, true)
+		return c.QueryRow(ctx, "SELECT * FROM settle($1, $2)", int64(id.Lane), int64(id.Seq)).Scan(&n, &ups, &won, &at)
+	})
+	switch {
+	case err != nil:
+		return r, err
+	case n < 0:
+		return r, engine.ErrUndone
+	}
+	return result(id, n, ups, won, at), nil
+}
