@@ -154,6 +154,25 @@ func TestImportDirections(t *testing.T) {
 	forbid(t, "imports that internal/lint does not allow", findings)
 }
 
+// PostgreSQL's client stays below the engine that needs it: nobody else goes past the engine.
+// tools/replsql is a module of its own.
+func TestOneEngineHasPostgreSQL(t *testing.T) {
+	var findings []string
+	for _, p := range load(t) {
+		if p.path == "db/engine/pg" || strings.HasPrefix(p.path, "db/engine/pg/") || strings.HasPrefix(p.path, "tools/replsql") {
+			continue
+		}
+		for _, f := range p.code {
+			for _, spec := range f.Imports {
+				if path := unquote(spec.Path.Value); strings.HasPrefix(path, "github.com/jackc/") {
+					findings = append(findings, f.path+" imports "+path)
+				}
+			}
+		}
+	}
+	forbid(t, "imports of PostgreSQL's client outside of db/engine/pg", findings)
+}
+
 // The client is a module of its own: who builds it needs nothing but the standard library, whose
 // packages have no dot in the first part of their path.
 func TestTheClientNeedsNothingElse(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 //	varint   size of the message
 //	message  see ulog.AppendMessage
 //
-// It has the updates of all changes. Only when the group is made PostgreSQL knows which of them have
-// lost: the column won tells readers what to leave out. Otherwise a function in the engine would
-// have to cut the body.
+// It has the updates of all changes. Only when the group is made PostgreSQL knows which of them
+// have lost: the column won tells readers what to leave out. Otherwise a function in the engine
+// would have to cut the body.
 
 // appendBody appends the updates of a group.
 func appendBody(dst []byte, g *engine.Group) []byte {

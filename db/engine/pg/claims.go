@@ -21,11 +21,11 @@ func (e claims) Take(ctx context.Context, c engine.Claim) (rec engine.Record, fo
 	if err := e.table(ctx, c.DB); err != nil {
 		return rec, false, err
 	}
-	start := append([]byte{}, c.Prefix...)
+	start := notNull(c.Prefix)
 	if bytes.Compare(c.From, start) > 0 {
 		start = c.From
 	}
-	err = e.with(ctx, e.others, false, func(conn *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, fmt.Sprintf("SELECT o_k, o_xt, o_ver, o_v FROM take_%d($1, $2, $3, $4)", c.DB),
 			int64(c.Lane), start, after(c.Prefix), e.Now())
 		if err != nil {
@@ -55,9 +55,9 @@ func (e claims) Finish(ctx context.Context, lane uint64, rec *engine.Record, upd
 		return err
 	}
 	n, body := e.updates(&update)
-	return e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7)", rec.DB),
-			int64(lane), rec.Key.Key, int64(rec.Revision), int64(id.Lane), int64(id.Seq), n, body)
+			int64(lane), notNull(rec.Key.Key), int64(rec.Revision), int64(id.Lane), int64(id.Seq), n, body)
 		return err
 	})
 }
@@ -69,9 +69,9 @@ func (e claims) GiveBack(ctx context.Context, lane uint64, rec *engine.Record, x
 		return err
 	}
 	n, body := e.updates(&update)
-	return e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", rec.DB),
-			int64(lane), rec.Key.Key, int64(rec.Revision), xt, int64(revision(id)), int64(id.Lane), int64(id.Seq), n, body)
+			int64(lane), notNull(rec.Key.Key), int64(rec.Revision), xt, int64(revision(id)), int64(id.Lane), int64(id.Seq), n, body)
 		return err
 	})
 }
@@ -80,7 +80,7 @@ func (e claims) GiveBack(ctx context.Context, lane uint64, rec *engine.Record, x
 // where this one has failed.
 func (e claims) GiveBackAll(ctx context.Context, lane uint64) (records int, err error) {
 	var dbs []int32
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, "SELECT coalesce(array_agg(DISTINCT db ORDER BY db), '{}') FROM claimed WHERE lane = $1", int64(lane)).Scan(&dbs)
 	})
 	for _, db := range dbs {
@@ -92,7 +92,7 @@ func (e claims) GiveBackAll(ctx context.Context, lane uint64) (records int, err 
 			break
 		}
 		var back int
-		err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+		err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 			return c.QueryRow(ctx, fmt.Sprintf("SELECT give_all_%d($1, $2)", db), int64(lane), int64(revision(id))).Scan(&back)
 		})
 		records += back

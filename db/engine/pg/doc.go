@@ -8,29 +8,29 @@
 // # Why READ COMMITTED
 //
 // Each change is blind, or conditional on a revision that is looked at under the record's lock, so
-// stronger levels would add nothing but conflicts. Records are locked in ascending order, and behind
-// the lock of their database, so groups never deadlock.
+// stronger levels would add nothing but conflicts. Records are locked in ascending order, and
+// behind the lock of their database, so groups never deadlock.
 //
 // # Locks
 //
 // A group has the advisory lock of each of its databases, shared. A transaction of a script and a
-// clear have it exclusively. It costs a group of one set about two percent of its time. The other
-// advisory locks (locks.go) have to do with stamps, see stamp and Engine.horizon.
+// clear have it exclusively. The other advisory locks (locks.go) have to do with stamps, see the
+// function stamp and Engine.horizon.
 //
 // # Connections
 //
-// Groups, reads and all the rest have pools of their own (open.go). A call whose context ends closes
-// its connection, and tells PostgreSQL to stop; the outcome of a group is then unknown, and Settle
-// finds out. Of several hosts in the URL the one is taken that is no standby. After a failover the
-// old connections fail, and new ones lead to the new primary.
+// Groups, reads and all the rest have pools of their own (open.go). A call whose context ends
+// closes its connection, and tells PostgreSQL to stop; the outcome of a group is then unknown, and
+// Settle finds out. Of several hosts in the URL the one is taken that is no standby. After a
+// failover the old connections fail, and new ones lead to the new primary.
 //
 // # Against the design
 //
 // Counts are rows of deltas that are folded into one, and not a column of groups: the count is then
 // exact in every snapshot, and a clear need not know what was folded.
 //
-// The horizon asks for locks rather than for pg_stat_activity, which hides the transactions of other
-// roles and would also count those that have no stamp.
+// The horizon asks for locks rather than for pg_stat_activity, which hides the transactions of
+// other roles and would also count those that have no stamp.
 //
 // The body of a group has the updates of losers too; readers leave them out.
 package pg

@@ -38,7 +38,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		db, upTo := keys[from].DB, from
 		var names [][]byte
 		for ; upTo < len(keys) && keys[upTo].DB == db; upTo++ {
-			names = append(names, keys[upTo].Key)
+			names = append(names, notNull(keys[upTo].Key))
 		}
 		// the database first: who has it alone must not wait for keys of ours
 		locks = append(locks, query{"SELECT pg_advisory_xact_lock_shared($1, $2)", []any{classDatabase, int(db)}})
@@ -71,7 +71,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		return err
 	}()
 	if err != nil {
-		return nil, e.done(c, e.lanes, err, false)
+		return nil, e.abandon(c, e.lanes, err)
 	}
 	h := &hold{e: e, id: id, c: c, frees: frees}
 	e.holdsMu.Lock()
@@ -91,6 +91,20 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 	return recs, nil
 }
 
+// abandon gives a connection back that has failed while it waited for locks. It returns when those
+// that it had are free, or after a second.
+func (e *Engine) abandon(c *pgxpool.Conn, pool *pgxpool.Pool, err error) error {
+	conn := c.Conn().PgConn()
+	err = e.done(c, pool, err, false)
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-conn.CleanupDone():
+	case <-timer.C:
+	}
+	return err
+}
+
 func queue(b *pgx.Batch, lists ...[]query) {
 	for _, l := range lists {
 		for _, q := range l {
@@ -99,7 +113,8 @@ func queue(b *pgx.Batch, lists ...[]query) {
 	}
 }
 
-// takeHold takes what a lane holds. If that is not for the group, it ends here, and nil is returned.
+// takeHold takes what a lane holds. If that is not for the group, it ends here, and nil is
+// returned.
 func (e *Engine) takeHold(id engine.GroupID) *hold {
 	e.holdsMu.Lock()
 	h := e.holds[id.Lane]
@@ -143,6 +158,7 @@ func (e *Engine) conclude(ctx context.Context, c *pgxpool.Conn, pool *pgxpool.Po
 	b := &pgx.Batch{}
 	queue(b, before, []query{{s.text, s.args}})
 	b.Queue("COMMIT")
+	committing(c, true)
 	answers := c.SendBatch(ctx, b)
 	err := func() error {
 		for range before {

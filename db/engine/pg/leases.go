@@ -62,7 +62,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // grant returns the term of a lease that is ours now, 0 where somebody else has it.
 func (e leases) grant(ctx context.Context, name string) (term uint64, err error) {
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		err := c.QueryRow(ctx, grantSQL, name, e.opts.Addr, e.opts.Lease.Milliseconds()).Scan(&term)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -99,7 +99,7 @@ func (e leases) keep(ctx context.Context, name string, term uint64, renewed time
 
 // set makes a lease end after a time from now, and reports whether it was ours.
 func (e leases) set(ctx context.Context, name string, term uint64, lasts time.Duration) (held bool, err error) {
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		tag, err := c.Exec(ctx, `UPDATE leases SET ends = clock_timestamp() + $3 * interval '1 ms'
 			WHERE name = $1 AND term = $2 AND ends > clock_timestamp()`, name, int64(term), lasts.Milliseconds())
 		held = tag.RowsAffected() == 1
@@ -110,7 +110,7 @@ func (e leases) set(ctx context.Context, name string, term uint64, lasts time.Du
 
 // Holder returns who has a lease.
 func (e leases) Holder(ctx context.Context, name string) (addr string, term uint64, err error) {
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		err := c.QueryRow(ctx, "SELECT CASE WHEN ends > clock_timestamp() THEN holder ELSE '' END, term FROM leases WHERE name = $1", name).Scan(&addr, &term)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil

@@ -16,12 +16,11 @@ const (
 	classCreate                       // who makes tables
 )
 
-var (
-	//go:embed schema.sql
-	schemaSQL string
-	//go:embed table.sql
-	tableSQL string
-)
+//go:embed schema.sql
+var schemaSQL string
+
+//go:embed table.sql
+var tableSQL string
 
 // sql returns statements with the numbers of the classes, and of a database, filled in.
 func sql(text string, db uint16) string {

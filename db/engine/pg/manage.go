@@ -183,7 +183,7 @@ func ReadStatus(ctx context.Context, url string) (Status, error) {
 
 // Status returns the state of the engine.
 func (e *Engine) Status(ctx context.Context) (s Status, err error) {
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		s, err = readStatus(ctx, c.Conn())
 		return err
 	})

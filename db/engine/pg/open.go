@@ -60,8 +60,8 @@ type Engine struct {
 	opts   Options
 	config *pgx.ConnConfig
 	meta   meta
-	// Pools of their own: neither a hundred transactions that wait for a lock nor a thousand readers
-	// keep a lane from writing.
+	// Pools of their own: neither a hundred transactions that wait for a lock nor a thousand
+	// readers keep a lane from writing.
 	lanes, readers, others *pgxpool.Pool
 	tables                 sync.Map // of databases (uint16) that are known to have their tables
 	clock                  clock
@@ -147,6 +147,7 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	pool.MaxConnLifetime = 24 * time.Hour
 	pool.MaxConnIdleTime = 10 * time.Minute
+	pool.BeforeConnect = guardCommits
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 		return err
@@ -156,13 +157,14 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 
 // settings of a session, where the server knows them.
 //
-//   - Plans are made once, and use the primary keys: a plan for an empty table must not stay when
-//     the table is large.
+//   - Plans are made once, and look up one key after the other: a plan for an empty table must not
+//     stay when the table is large.
 //   - Time limits that an administrator has given to the role are not for us.
 //   - A server that has vanished is noticed within some seconds, so its locks end.
 const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('search_path', 'gotycoon'), ('default_transaction_isolation', 'read committed'),
-	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('jit', 'off'),
+	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
+	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
 	('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
 	('client_connection_check_interval', '2000')

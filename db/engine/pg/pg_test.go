@@ -14,17 +14,20 @@ import (
 	"gotycoon/db/engine/pg/pgtest"
 )
 
+// server is the PostgreSQL of all tests.
+var server pgtest.Shared
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("10") // each takes some tenths of a second
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(server.Main(m))
 }
 
 // setUp sets up an engine in a new database and returns its URL.
 func setUp(t testing.TB) string {
-	url := pgtest.URL(t)
+	url := server.URL(t)
 	initialise(t, url)
 	return url
 }

@@ -58,14 +58,14 @@ func readText(keys []engine.Key) string {
 
 func readArgs(keys []engine.Key) []any {
 	if len(keys) == 1 {
-		return []any{keys[0].Key}
+		return []any{notNull(keys[0].Key)}
 	}
 	var args []any
 	for from := 0; from < len(keys); {
 		upTo := from
 		var names [][]byte
 		for ; upTo < len(keys) && keys[upTo].DB == keys[from].DB; upTo++ {
-			names = append(names, keys[upTo].Key)
+			names = append(names, notNull(keys[upTo].Key))
 		}
 		args, from = append(args, names), upTo
 	}

@@ -18,7 +18,7 @@ func (e *Engine) Scan(ctx context.Context, s engine.Scan) (p engine.Page, err er
 	if err := e.table(ctx, s.DB); err != nil {
 		return p, err
 	}
-	err = e.with(ctx, e.readers, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.readers, func(c *pgxpool.Conn) error {
 		p, err = scan(ctx, c.Conn(), fmt.Sprintf("r%d", s.DB), s)
 		return err
 	})
@@ -82,16 +82,13 @@ func conditions(s engine.Scan) (where string, args []any) {
 	}
 	high, upTo := after(s.Prefix), "<"
 	if !s.Edge && s.Backward && (high == nil || bytes.Compare(s.Key, high) < 0) {
-		high, upTo = s.Key, "<"
-		if high == nil {
-			high = []byte{}
-		}
+		high, upTo = notNull(s.Key), "<"
 		if s.Inclusive {
 			upTo = "<="
 		}
 	}
 	if len(low) > 0 || from == ">" {
-		add(from, append([]byte{}, low...))
+		add(from, notNull(low))
 	}
 	if high != nil {
 		add(upTo, high)

@@ -34,9 +34,12 @@ CREATE INDEX groups_0_stamp ON groups_0 (stamp) WHERE stamp IS NOT NULL;
 CREATE TABLE groups_1 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
 CREATE TABLE groups_2 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
 
--- The table that groups go to, since when, and up to which stamp the log has been removed.
-CREATE TABLE rotation (active int NOT NULL, since timestamptz NOT NULL, trimmed bigint NOT NULL);
-INSERT INTO rotation VALUES (0, now(), 0);
+-- Which table groups go to: a sequence, because a function of one number reads it, and no query.
+CREATE SEQUENCE active MINVALUE 0 MAXVALUE 2;
+SELECT setval('active', 0);
+-- Since when, and up to which stamp the log has been removed.
+CREATE TABLE rotation (since timestamptz NOT NULL, trimmed bigint NOT NULL);
+INSERT INTO rotation VALUES (now(), 0);
 
 -- How many records each database has: the sum of its rows. Writers add rows, and every few seconds
 -- somebody makes one row of them. A row that each writer updates would make them wait for each other.
@@ -54,20 +57,23 @@ CREATE INDEX claimed_lane ON claimed (lane);
 
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, term bigint NOT NULL, ends timestamptz NOT NULL);
 
+-- In the functions that each group calls, locks are taken by assignments: PERFORM is a query, which
+-- takes longer than the lock.
+
 -- stamp draws room stamps and returns the first one: UNIX milliseconds * 1,000,000 + a counter. The
--- lock of class {stamping} lasts until the commit and is shared: it tells readers of the log who has a stamp
+-- lock {stamping} lasts until the commit and is shared: it tells readers of the log who has a stamp
 -- and is not visible yet. The lock {mutex} lasts some microseconds, because reading and setting the
 -- sequence is not one step. (nextval would be, but cannot follow the clock.)
 CREATE FUNCTION stamp(room int, after bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-  a bigint;
+  a  bigint;
+  ok bool;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared({stamping}, 0);
-  PERFORM pg_advisory_lock({mutex}, 0);
-  SELECT last_value INTO a FROM stamps;
-  a := greatest(a + 1, after + 1, floor(date_part('epoch', clock_timestamp()) * 1000)::bigint * 1000000);
-  PERFORM setval('stamps', a + room - 1);
-  PERFORM pg_advisory_unlock({mutex}, 0);
+  ok := pg_advisory_xact_lock_shared({stamping}, 0) IS NULL;
+  ok := pg_advisory_lock({mutex}, 0) IS NULL;
+  a := greatest(pg_sequence_last_value('stamps') + 1, after + 1, floor(date_part('epoch', clock_timestamp()) * 1000)::bigint * 1000000);
+  a := setval('stamps', a + room - 1) - room + 1;
+  ok := pg_advisory_unlock({mutex}, 0);
   RETURN a;
 END $$;
 
@@ -77,12 +83,11 @@ CREATE FUNCTION note(p_lane bigint, p_seq bigint, p_n int, p_ups int, p_won smal
   p_dbid int, p_place bytea, p_body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   at bigint;
-  a  int;
+  a  bigint := pg_sequence_last_value('active');
 BEGIN
   IF p_ups > 0 OR p_place IS NOT NULL THEN
     at := stamp(greatest(p_ups, 1), p_after);
   END IF;
-  SELECT active INTO a FROM rotation;
   IF a = 0 THEN
     INSERT INTO groups_0 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
   ELSIF a = 1 THEN

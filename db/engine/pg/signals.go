@@ -24,7 +24,7 @@ func (e signals) Send(ctx context.Context, message string) error {
 	if len(message) > longestSignal {
 		return engine.Refuse("the engine carries signals of at most 5900 bytes")
 	}
-	return e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, "SELECT pg_notify('gotycoon', $1)", base64.StdEncoding.EncodeToString([]byte(message)))
 		return err
 	})

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,20 +14,22 @@ import (
 // snapshot is a transaction that sees one moment.
 type snapshot struct {
 	e     *Engine
-	c     *pgxpool.Conn
 	db    uint16
 	stamp engine.Stamp
-	ended chan struct{} // of one: who takes it ends the snapshot
+	leave func() bool // no longer ends with the engine
+
+	mu sync.Mutex
+	c  *pgxpool.Conn // nil: it has ended
 }
 
 // Snapshot begins a transaction that sees one moment. The table is locked before that moment, in
-// the way of all readers, so that no TRUNCATE comes between; those are not undone for snapshots. The
-// log's horizon is taken before too.
+// the way of all readers, so that no TRUNCATE comes between; those are not undone for snapshots.
+// The log's horizon is taken before too.
 func (e *Engine) Snapshot(ctx context.Context, db uint16) (engine.Snapshot, error) {
 	if err := e.table(ctx, db); err != nil {
 		return nil, err
 	}
-	s := &snapshot{e: e, db: db, ended: make(chan struct{}, 1)}
+	s := &snapshot{e: e, db: db}
 	if e.meta.Log {
 		var err error
 		if s.stamp, err = e.horizon(ctx); err != nil {
@@ -45,7 +48,7 @@ func (e *Engine) Snapshot(ctx context.Context, db uint16) (engine.Snapshot, erro
 		}
 	}
 	s.c = c
-	s.ended <- struct{}{}
+	s.leave = context.AfterFunc(e.ctx, func() { _ = s.Close() })
 	return s, nil
 }
 
@@ -54,9 +57,9 @@ func (s *snapshot) Stamp() engine.Stamp { return s.stamp }
 // Scan returns a page of the moment. Of several claimed records with a key, and one in the table,
 // the newest one counts.
 func (s *snapshot) Scan(ctx context.Context, sc engine.Scan) (p engine.Page, err error) {
-	select {
-	case <-s.ended:
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c == nil {
 		return p, undone(errEnded)
 	}
 	sc.DB = s.db
@@ -64,34 +67,37 @@ func (s *snapshot) Scan(ctx context.Context, sc engine.Scan) (p engine.Page, err
 		WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k) ORDER BY k, id DESC))`, s.db)
 	p, err = scan(ctx, s.c.Conn(), from, sc)
 	if err != nil {
-		return p, s.e.done(s.c, s.e.others, err, false)
+		s.leave()
+		err, s.c = s.e.done(s.c, s.e.others, err, false), nil
 	}
-	s.ended <- struct{}{}
-	return p, nil
+	return p, err
 }
 
 // Count counts the records of the moment.
 func (s *snapshot) Count(ctx context.Context) (n int64, err error) {
-	select {
-	case <-s.ended:
-	default:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c == nil {
 		return 0, undone(errEnded)
 	}
 	text := fmt.Sprintf(`SELECT (SELECT count(*) FROM r%d) +
 		(SELECT count(DISTINCT k) FROM claimed c WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k))`, s.db)
 	if err := s.c.QueryRow(ctx, text).Scan(&n); err != nil {
-		return 0, s.e.done(s.c, s.e.others, err, false)
+		s.leave()
+		err, s.c = s.e.done(s.c, s.e.others, err, false), nil
+		return 0, err
 	}
-	s.ended <- struct{}{}
 	return n, nil
 }
 
 // Close ends the transaction.
 func (s *snapshot) Close() error {
-	select {
-	case <-s.ended:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.c != nil {
+		s.leave()
 		s.e.rollback(s.c, s.e.others)
-	default:
+		s.c = nil
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], v
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   added bigint;
+  ok    bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared({database}, {n});
   WITH w AS (
     INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt)
     ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver
@@ -36,7 +36,22 @@ DECLARE
   one   smallint;
   added int := 0;
   fresh bool;
+  hits  bigint[];
+  hit   bigint;
 BEGIN
+  -- Increments and the like: all of them replace a record that was read. One statement takes half
+  -- of the time, and the loops of its plan keep the order of the keys.
+  IF 0 = ALL (ops) AND 1 < ALL (ifs) THEN
+    WITH w AS (
+      UPDATE r{n} r SET v = t.v, xt = t.xt, ver = p_rev FROM unnest(ks, vs, xts, ifs) WITH ORDINALITY t(k, v, xt, ver, i)
+      WHERE r.k = t.k AND r.ver = t.ver RETURNING t.i
+    ) SELECT coalesce(array_agg(i), '{}') INTO hits FROM w;
+    won := array_fill(0::smallint, ARRAY[cardinality(ks)]);
+    FOREACH hit IN ARRAY hits LOOP
+      won[hit] := 1;
+    END LOOP;
+    RETURN won;
+  END IF;
   FOR i IN 1..cardinality(ks) LOOP
     one := 0;
     IF ops[i] = 0 THEN

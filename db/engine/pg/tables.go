@@ -17,7 +17,7 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 	}
 	const there = "SELECT to_regproc($1) IS NOT NULL"
 	last := fmt.Sprintf("gotycoon.give_all_%d", db)
-	err := e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err := e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		var made bool
 		if err := c.QueryRow(ctx, there, last).Scan(&made); err != nil || made {
 			return err
@@ -42,7 +42,7 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 // Lane returns a number that no lane has had. A sequence never goes back: neither with a
 // transaction, nor in a crash, if anything was written that depends on the number.
 func (e *Engine) Lane(ctx context.Context) (n uint64, err error) {
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, "SELECT nextval('lanes')").Scan(&n)
 	})
 	return n, err
@@ -71,7 +71,7 @@ func (e *Engine) Count(ctx context.Context, db uint16) (records, bytes int64, er
 	if err := e.table(ctx, db); err != nil {
 		return 0, 0, err
 	}
-	err = e.with(ctx, e.readers, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.readers, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, countSQL, int(db), fmt.Sprintf("gotycoon.r%d", db)).Scan(&records, &bytes)
 	})
 	return records, bytes, err
@@ -82,7 +82,7 @@ func (e *Engine) Sweep(ctx context.Context, db uint16, before int64, limit int) 
 	if err := e.table(ctx, db); err != nil {
 		return 0, err
 	}
-	err = e.with(ctx, e.others, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, fmt.Sprintf("SELECT sweep_%d($1, $2)", db), before, limit).Scan(&removed)
 	})
 	return removed, err

@@ -51,7 +51,7 @@ func (e *Engine) tend() {
 		case <-e.ctx.Done():
 			return
 		}
-		_ = e.with(e.ctx, e.others, false, func(c *pgxpool.Conn) error {
+		_ = e.with(e.ctx, e.others, func(c *pgxpool.Conn) error {
 			ctx, cancel := context.WithTimeout(e.ctx, 10*time.Second)
 			defer cancel()
 			if err := e.clock.set(ctx, c.Conn()); err != nil || e.opts.ReadOnly || n%foldEvery != 0 {
@@ -71,7 +71,7 @@ func (e *Engine) tend() {
 func (e *Engine) rotate(ctx context.Context, c *pgxpool.Conn) error {
 	var due bool
 	err := c.QueryRow(ctx, `SELECT age > $1 AND (age > $2 OR size > $3) FROM (
-		SELECT extract(epoch FROM clock_timestamp() - since)::float8 AS age, pg_total_relation_size('groups_' || active) AS size FROM rotation) r`,
+		SELECT extract(epoch FROM clock_timestamp() - since)::float8 AS age, pg_total_relation_size(('groups_' || (SELECT last_value FROM active))::regclass) AS size FROM rotation) r`,
 		leastRotate.Seconds(), max(e.opts.KeepFor/2, leastRotate).Seconds(), e.opts.KeepBytes/3).Scan(&due)
 	if err != nil || !due {
 		return err
@@ -82,15 +82,15 @@ func (e *Engine) rotate(ctx context.Context, c *pgxpool.Conn) error {
 // rotateNow empties the next table of groups and makes it the present one.
 func (e *Engine) rotateNow(ctx context.Context, c *pgxpool.Conn) error {
 	var was int
+	var mine bool
 	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '200ms'"); err != nil {
 			return err
 		}
-		var mine bool
 		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1, 0)", classFold).Scan(&mine); err != nil || !mine {
 			return err
 		}
-		if err := tx.QueryRow(ctx, "SELECT active FROM rotation").Scan(&was); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT last_value FROM active").Scan(&was); err != nil {
 			return err
 		}
 		next := fmt.Sprintf("groups_%d", (was+1)%3)
@@ -98,8 +98,8 @@ func (e *Engine) rotateNow(ctx context.Context, c *pgxpool.Conn) error {
 			return err
 		}
 		// the last update of a group has a later stamp than the group
-		if _, err := tx.Exec(ctx, `UPDATE rotation SET active = $1, since = clock_timestamp(),
-			trimmed = greatest(trimmed, (SELECT max(stamp + greatest(ups, 1) - 1) FROM `+next+`))`, (was+1)%3); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE rotation SET since = clock_timestamp(),
+			trimmed = greatest(trimmed, (SELECT max(stamp + greatest(ups, 1) - 1) FROM `+next+`))`); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "TRUNCATE "+next)
@@ -107,6 +107,9 @@ func (e *Engine) rotateNow(ctx context.Context, c *pgxpool.Conn) error {
 	})
 	if isCode(err, "55P03") { // somebody reads the table: the next time
 		return nil
+	}
+	if err == nil && mine { // not before: a sequence does not go back with a transaction
+		_, err = c.Exec(ctx, "SELECT setval('active', $1)", (was+1)%3)
 	}
 	return err
 }

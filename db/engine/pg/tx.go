@@ -32,7 +32,7 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 		_, err = c.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", classDatabase, int(db))
 	}
 	if err != nil {
-		return nil, e.done(c, e.others, err, false)
+		return nil, e.abandon(c, e.others, err)
 	}
 	x := &tx{e: e, c: c}
 	ended, cancel := context.WithCancel(ctx)

@@ -35,6 +35,7 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
+	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
 	return s.answer(e.done(c, e.lanes, err, true))
 }
@@ -43,6 +44,7 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 // may have a lock that lasts as long as its session.
 func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bool) error {
 	if err == nil {
+		committing(c, false)
 		c.Release()
 		return nil
 	}
@@ -56,13 +58,13 @@ func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bo
 	return mean(err, changes)
 }
 
-// with calls f with a connection.
-func (e *Engine) with(ctx context.Context, pool *pgxpool.Pool, changes bool, f func(c *pgxpool.Conn) error) error {
+// with calls f with a connection. What f does may be repeated.
+func (e *Engine) with(ctx context.Context, pool *pgxpool.Pool, f func(c *pgxpool.Conn) error) error {
 	c, err := pool.Acquire(ctx)
 	if err != nil {
 		return mean(err, false)
 	}
-	return e.done(c, pool, f(c), changes)
+	return e.done(c, pool, f(c), false)
 }
 
 // statement is the statement that makes a group, and its answer.
@@ -124,13 +126,21 @@ func (e *Engine) put(s *statement) {
 	keys, values, xts := make([][]byte, n), make([][]byte, n), make([]int64, n)
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i] = c.Key.Key, c.Value, c.XT
+		keys[i], values[i], xts[i] = notNull(c.Key.Key), notNull(c.Value), c.XT
 		if e.meta.Log {
 			s.ups += len(c.Log)
 		}
 	}
 	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8)", g.Changes[0].DB)
 	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g)}
+}
+
+// notNull returns bytes as a parameter: pgx takes nil for NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // body returns the updates of a group, nil where no log is kept.
@@ -157,7 +167,7 @@ func (e *Engine) general(s *statement) {
 	dbs, ends, locks, conditions := []int32{}, []int32{}, []int32{}, false
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i], ifs[i] = c.Key.Key, c.Value, c.XT, int64(c.If)
+		keys[i], values[i], xts[i], ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
 		switch {
 		case c.Remove:
 			ops[i] = 1
@@ -196,7 +206,7 @@ func (e *Engine) general(s *statement) {
 	if g.Position != nil && e.meta.Log {
 		db := int32(g.Position.DBID)
 		dbid, after = &db, int64(g.Position.After)
-		place = append([]byte{}, g.Position.State...) // not NULL
+		place = notNull(g.Position.State)
 	}
 	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
 	s.args = []any{
@@ -249,7 +259,8 @@ func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result
 	var n, ups int
 	var won []int16
 	var at *int64
-	err = e.with(ctx, e.lanes, false, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
+		committing(c, true)
 		return c.QueryRow(ctx, "SELECT * FROM settle($1, $2)", int64(id.Lane), int64(id.Seq)).Scan(&n, &ups, &won, &at)
 	})
 	switch {

@@ -1,15 +1,15 @@
 // Package pgtest gives tests a PostgreSQL.
 //
-// A package of tests has one server, which begins with the first test that wants it and ends with
-// Main; each test has databases of its own.
+// A package of tests has one server, in a variable of its test files, which begins with the first
+// test that wants it and ends with Main. Each test has databases of its own.
 package pgtest
 
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,24 +18,26 @@ import (
 	"gotycoon/internal/pgserver"
 )
 
-// fast is for servers that need not survive the machine's end. What was acknowledged survives the
-// end of PostgreSQL all the same.
-var fast = []string{
-	"fsync = off", "full_page_writes = off", "shared_buffers = 64MB", "max_connections = 300",
-	"max_wal_size = 256MB", "wal_level = replica", "max_wal_senders = 4", "log_min_messages = log", "log_checkpoints = off",
+// fast returns settings of servers that need not survive the machine's end. What was acknowledged
+// survives the end of PostgreSQL all the same.
+func fast(more ...string) []string {
+	return append([]string{
+		"fsync = off", "full_page_writes = off", "shared_buffers = 64MB", "max_connections = 300",
+		"max_wal_size = 256MB", "wal_level = replica", "max_wal_senders = 4", "log_checkpoints = off",
+	}, more...)
 }
 
-var (
+// Shared is the server of all tests of a package. The zero value is one that has not begun.
+type Shared struct {
 	mu     sync.Mutex
-	shared *pgserver.Server
-	number atomic.Int64
-)
+	server *pgserver.Server
+}
 
 // Main runs the tests of a package and returns their exit code. TestMain calls it.
-func Main(m *testing.M) int {
+func (s *Shared) Main(m *testing.M) int {
 	defer func() {
-		if shared != nil {
-			remove(shared)
+		if s.server != nil {
+			remove(s.server)
 		}
 	}()
 	return m.Run()
@@ -47,27 +49,21 @@ func remove(s *pgserver.Server) {
 	_ = os.RemoveAll(s.Dir())
 }
 
-// Shared returns the server of all tests of the package.
-func Shared(tb testing.TB) *pgserver.Server {
+// URL returns that of a new, empty database of the server.
+func (s *Shared) URL(tb testing.TB) string {
 	tb.Helper()
-	mu.Lock()
-	defer mu.Unlock()
-	if shared == nil {
-		shared = start(tb)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		s.server = start(tb)
 	}
-	return shared
-}
-
-// URL returns that of a new, empty database of the shared server.
-func URL(tb testing.TB) string {
-	tb.Helper()
-	return Database(tb, Shared(tb))
+	return Database(tb, s.server)
 }
 
 // Database makes a database in a server and returns its URL.
 func Database(tb testing.TB, s *pgserver.Server) string {
 	tb.Helper()
-	name := fmt.Sprintf("t%d", number.Add(1))
+	name := fmt.Sprintf("t%016x", rand.Uint64())
 	c, err := pgx.Connect(context.Background(), s.URL("postgres"))
 	if err == nil {
 		_, err = c.Exec(context.Background(), "CREATE DATABASE "+name)
@@ -90,7 +86,7 @@ func Own(tb testing.TB, settings ...string) *pgserver.Server {
 // Standby starts a synchronous standby of a server, which ends with the test.
 func Standby(tb testing.TB, s *pgserver.Server) *pgserver.Server {
 	tb.Helper()
-	b, err := s.Standby(dir(tb), pgserver.Options{Settings: fast})
+	b, err := s.Standby(dir(tb), pgserver.Options{Settings: fast()})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -103,7 +99,7 @@ func start(tb testing.TB, settings ...string) *pgserver.Server {
 	if pgserver.Find() == "" {
 		needs.Missing(tb, "PostgreSQL", "postgresql")
 	}
-	s, err := pgserver.Create(dir(tb), pgserver.Options{Settings: append(fast, settings...)})
+	s, err := pgserver.Create(dir(tb), pgserver.Options{Settings: fast(settings...)})
 	if err == nil {
 		err = s.Start()
 	}

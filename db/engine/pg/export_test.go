@@ -1,0 +1,22 @@
+package pg
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"gotycoon/db/engine"
+)
+
+// RotateNow goes on to the next table of groups.
+func (e *Engine) RotateNow(ctx context.Context) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error { return e.rotateNow(ctx, c) })
+}
+
+// Rotate does so if it is due.
+func (e *Engine) Rotate(ctx context.Context) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error { return e.rotate(ctx, c) })
+}
+
+// Horizon returns a stamp up to which the log is complete.
+func (e *Engine) Horizon(ctx context.Context) (engine.Stamp, error) { return e.horizon(ctx) }

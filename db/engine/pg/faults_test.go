@@ -1,0 +1,236 @@
+package pg_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+	"gotycoon/db/engine/pg"
+	"gotycoon/db/engine/pg/pgtest"
+	"gotycoon/internal/pgserver"
+)
+
+// times returns how often a test does something; GOTYCOON_LONG=1 asks for the long run.
+func times(few, many int) int {
+	if os.Getenv("GOTYCOON_LONG") != "" {
+		return many
+	}
+	return few
+}
+
+func key(name string) engine.Key { return engine.Key{Key: []byte(name)} }
+
+// add adds 1 to a number.
+func add(ctx context.Context, g *gather.Gather, name string) error {
+	k := key(name)
+	_, err := g.Do(ctx, gather.Operation{Keys: []engine.Key{k}, Size: 8, Body: func(v *gather.View) error {
+		r, _ := v.Read(k)
+		n, _ := strconv.Atoi(string(r.Value))
+		v.Set(k, []byte(strconv.Itoa(n+1)), engine.Forever)
+		return nil
+	}})
+	return err
+}
+
+// sum returns the sum of all numbers, and how many updates the log has.
+func sum(t *testing.T, e engine.Engine) (numbers, updates int) {
+	page, err := e.Scan(t.Context(), engine.Scan{Edge: true, Limit: 1000})
+	require.NoError(t, err)
+	for _, r := range page.Records {
+		n, err := strconv.Atoi(string(r.Value))
+		require.NoError(t, err)
+		numbers += n
+	}
+	for after := engine.Stamp(0); ; {
+		groups, upTo, err := e.Log().Read(t.Context(), after, 1<<20)
+		require.NoError(t, err)
+		for _, g := range groups {
+			updates += len(g.Updates)
+		}
+		if len(groups) == 0 {
+			return numbers, updates
+		}
+		after = upTo
+	}
+}
+
+// adders lets callers add until enough was acknowledged, and returns how often that was. Nothing
+// may be left open.
+func adders(t *testing.T, enough int, done *atomic.Int64, gs ...*gather.Gather) *sync.WaitGroup {
+	var work sync.WaitGroup
+	for i := range 8 {
+		work.Go(func() {
+			for n := 0; done.Load() < int64(enough); n++ {
+				err := add(context.Background(), gs[i%len(gs)], fmt.Sprint("n", (i+n)%5))
+				if err == nil {
+					done.Add(1)
+				} else if !assertUndone(t, err) {
+					return
+				}
+			}
+		})
+	}
+	return &work
+}
+
+func assertUndone(t *testing.T, err error) bool {
+	if engine.KindOf(err) == engine.Undone {
+		return true
+	}
+	t.Errorf("an increment is left open: %v", err)
+	return false
+}
+
+// swallowing is an engine that loses the request or the answer of each second group.
+type swallowing struct {
+	engine.Engine
+	p *proxy
+	n int
+}
+
+func (s *swallowing) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
+	switch s.n++; s.n % 4 {
+	case 1:
+		s.p.answers.Store(1)
+	case 3:
+		s.p.requests.Store(1)
+	}
+	defer s.p.answers.Store(0)
+	defer s.p.requests.Store(0)
+	return s.Engine.Write(ctx, g)
+}
+
+// Increments are exact, though the answer of every fourth commit is lost, and the request of every
+// fourth one never arrives.
+func TestSwallowedAnswers(t *testing.T) {
+	p, url := newProxy(t, setUp(t))
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	g := gather.New(&swallowing{Engine: e, p: p}, gather.Options{Lanes: 1, Group: 3})
+	defer g.Close()
+	var done atomic.Int64
+	adders(t, times(80, 10000), &done, g).Wait()
+	numbers, updates := sum(t, e)
+	require.EqualValues(t, done.Load(), numbers)
+	require.EqualValues(t, done.Load(), updates)
+	require.Greater(t, int(p.swallows.Load()), times(10, 1000))
+	t.Logf("%d increments, %d connections cut", numbers, p.swallows.Load())
+}
+
+// Increments by two servers are exact while connections are cut and PostgreSQL's processes are
+// terminated.
+func TestCutConnections(t *testing.T) {
+	direct := setUp(t)
+	p, url := newProxy(t, direct)
+	one, two := open(t, url, pg.Options{}), open(t, url, pg.Options{})
+	defer one.Close()
+	defer two.Close()
+	g1, g2 := gather.New(one, gather.Options{Group: 8}), gather.New(two, gather.Options{Group: 8})
+	defer g1.Close()
+	defer g2.Close()
+	admin, err := pgx.Connect(t.Context(), direct)
+	require.NoError(t, err)
+	defer admin.Close(context.Background())
+	var done atomic.Int64
+	work := adders(t, times(1000, 20000), &done, g1, g2)
+	for n := int64(1); done.Load() < int64(times(1000, 20000)); n++ {
+		for next := done.Load() + 50; done.Load() < next && done.Load() < int64(times(1000, 20000)); {
+			<-time.After(time.Millisecond)
+		}
+		if n%2 == 0 {
+			p.cut()
+			continue
+		}
+		_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		require.NoError(t, err)
+	}
+	work.Wait()
+	after := open(t, direct, pg.Options{})
+	defer after.Close()
+	numbers, updates := sum(t, after)
+	require.EqualValues(t, done.Load(), numbers)
+	require.EqualValues(t, done.Load(), updates)
+}
+
+// What was acknowledged survives a crash of PostgreSQL, and a failover to its synchronous standby.
+func TestFailover(t *testing.T) {
+	primary := pgtest.Own(t)
+	t.Run("a commit without its standby", func(t *testing.T) { commitsAlone(t, primary) })
+	standby := pgtest.Standby(t, primary)
+	url := fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", primary.Addr(), standby.Addr())
+	initialise(t, url)
+	one, two := open(t, url, pg.Options{}), open(t, url, pg.Options{})
+	defer one.Close()
+	defer two.Close()
+	g1, g2 := gather.New(one, gather.Options{}), gather.New(two, gather.Options{})
+	defer g1.Close()
+	defer g2.Close()
+	var done atomic.Int64
+	const enough = 900
+	work := adders(t, enough, &done, g1, g2)
+	reach := func(n int64) {
+		for done.Load() < n && !t.Failed() {
+			<-time.After(time.Millisecond)
+		}
+	}
+	reach(200)
+	require.NoError(t, primary.Crash())
+	require.NoError(t, primary.Start())
+	reach(500)
+	require.NoError(t, primary.Crash())
+	require.NoError(t, standby.Promote())
+	work.Wait()
+	after := open(t, url, pg.Options{})
+	defer after.Close()
+	numbers, updates := sum(t, after)
+	require.EqualValues(t, done.Load(), numbers)
+	require.EqualValues(t, done.Load(), updates)
+	s, err := after.Status(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.Standby)
+}
+
+// commitsAlone checks that nobody sees a group that its standby has not got, though its writer has
+// given up.
+func commitsAlone(t *testing.T, primary *pgserver.Server) {
+	url := pgtest.Database(t, primary)
+	initialise(t, url)
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	set := func(seq uint64, name string, patience time.Duration) (engine.GroupID, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		id := engine.GroupID{Lane: 1, Seq: seq}
+		_, err := e.Write(ctx, &engine.Group{ID: id, Changes: []engine.Change{{Key: key(name), Value: []byte("1"), XT: engine.Forever}}})
+		return id, err
+	}
+	_, err := set(1, "before", time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, primary.Configure("synchronous_standby_names = 'nobody'"))
+	id, n := engine.GroupID{}, uint64(1)
+	for err == nil { // until PostgreSQL has read its settings
+		n++
+		id, err = set(n, fmt.Sprint("alone", n), 200*time.Millisecond)
+	}
+	require.Equal(t, engine.Unknown, engine.KindOf(err))
+	for range 20 {
+		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.GroupID{})
+		require.NoError(t, err)
+		require.Len(t, recs, 1, "a failover could take it back")
+		<-time.After(5 * time.Millisecond)
+	}
+	require.NoError(t, primary.Configure("synchronous_standby_names = ''"))
+	r, err := e.Settle(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, r.Made())
+}

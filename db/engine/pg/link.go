@@ -1,0 +1,76 @@
+package pg
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// link is a connection that knows whether PostgreSQL may be told to stop what it does for us.
+//
+// When the context of a call ends, pgx closes the connection and sends a request to cancel the
+// statement. That is right for whatever waits for a lock. But a commit that waits for its standby
+// must not be cancelled: PostgreSQL then stops waiting and shows everybody a group that a failover
+// would take back. Without the request nobody sees the group until the standby has it.
+type link struct {
+	net.Conn
+	*guard
+}
+
+// guard is what all links have in common that were dialled for one connection of pgx: perhaps to
+// several hosts, and for requests to cancel.
+type guard struct {
+	commits atomic.Bool
+
+	mu    sync.Mutex
+	links []*link
+}
+
+var errCommits = errors.New("a commit under way is not cancelled")
+
+// guardCommits gives a connection that is about to be made its guard.
+func guardCommits(_ context.Context, c *pgx.ConnConfig) error {
+	dial, g := c.DialFunc, &guard{}
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if g.commits.Load() {
+			g.close() // at once: pgx would wait for an answer
+			return nil, errCommits
+		}
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		l := &link{conn, g}
+		g.links = append(g.links, l)
+		return l, nil
+	}
+	return nil
+}
+
+func (g *guard) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.links {
+		_ = l.Conn.Close()
+	}
+}
+
+// committing says whether a statement that changes something is under way. After one that has
+// failed it stays true: the connection is closed.
+func committing(c *pgxpool.Conn, yes bool) {
+	conn := c.Conn().PgConn().Conn()
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	if l, ok := conn.(*link); ok {
+		l.commits.Store(yes)
+	}
+}

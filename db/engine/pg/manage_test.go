@@ -1,0 +1,174 @@
+package pg_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/pg"
+)
+
+// direct is a connection beside the engine.
+func direct(t testing.TB, url string) *pgx.Conn {
+	c, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+func run(t testing.TB, c *pgx.Conn, text string, args ...any) {
+	_, err := c.Exec(t.Context(), text, args...)
+	require.NoError(t, err)
+}
+
+func TestSetup(t *testing.T) {
+	url, setup := server.URL(t), pg.Setup{SID: 7, Log: true, Databases: []string{"users", "sessions"}}
+	_, err := pg.Open(t.Context(), url, pg.Options{})
+	require.ErrorIs(t, err, pg.ErrNotSetUp)
+	made, err := pg.Init(t.Context(), url, setup)
+	require.NoError(t, err)
+	require.True(t, made)
+	before, err := pg.ReadStatus(t.Context(), url)
+	require.NoError(t, err)
+	require.Equal(t, setup, before.Setup)
+	require.Len(t, before.Records, 2)
+	require.True(t, before.Weak, "the tests' server has fsync=off")
+	made, err = pg.Init(t.Context(), url, setup)
+	require.NoError(t, err)
+	require.False(t, made)
+	for _, other := range []pg.Setup{{SID: 8, Log: true, Databases: setup.Databases}, {SID: 7, Databases: setup.Databases}, {SID: 7, Log: true}} {
+		_, err := pg.Init(t.Context(), url, other)
+		require.ErrorContains(t, err, "was set up with")
+	}
+	id, err := pg.Renew(t.Context(), url)
+	require.NoError(t, err)
+	after, err := pg.ReadStatus(t.Context(), url)
+	require.NoError(t, err)
+	require.NotEqual(t, before.LogID, after.LogID)
+	require.Equal(t, id, fmt.Sprintf("%x", after.LogID))
+
+	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '2' WHERE name = 'format'")
+	_, err = pg.Open(t.Context(), url, pg.Options{})
+	require.ErrorContains(t, err, `format "2"`)
+	require.NoError(t, pg.Drop(t.Context(), url))
+	_, err = pg.ReadStatus(t.Context(), url)
+	require.ErrorIs(t, err, pg.ErrNotSetUp)
+}
+
+// write writes a group of one set by a lane of its own.
+func write(t testing.TB, e engine.Engine, lane uint64, name string) engine.Result {
+	k := key(name)
+	r, err := e.Write(t.Context(), &engine.Group{ID: engine.GroupID{Lane: lane, Seq: 1}, Changes: []engine.Change{
+		{Key: k, Value: []byte("1"), XT: engine.Forever, Log: updates(name)},
+	}})
+	require.NoError(t, err)
+	return r
+}
+
+// A full disk is an answer of its own, and what PostgreSQL says passes on.
+func TestFull(t *testing.T) {
+	url := setUp(t)
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	admin := direct(t, url)
+	run(t, admin, `CREATE FUNCTION gotycoon.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END $$`)
+	run(t, admin, "CREATE TRIGGER no_room BEFORE INSERT ON gotycoon.r0 FOR EACH ROW EXECUTE FUNCTION gotycoon.no_room()")
+	g := &engine.Group{ID: engine.GroupID{Lane: 1, Seq: 1}, Changes: []engine.Change{{Key: key("k"), XT: engine.Forever}}}
+	_, err := e.Write(t.Context(), g)
+	require.Equal(t, engine.Full, engine.KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "No space left")
+	run(t, admin, "DROP TRIGGER no_room ON gotycoon.r0")
+	g.ID.Seq++
+	_, err = e.Write(t.Context(), g)
+	require.NoError(t, err)
+	g.ID = engine.GroupID{Lane: pg.MaxLanes + 1, Seq: 1}
+	_, err = e.Write(t.Context(), g)
+	require.Equal(t, engine.Refused, engine.KindOf(err), "%v", err)
+}
+
+// A clear of many records empties the table at once, unless somebody reads for long.
+func TestClearOfMany(t *testing.T) {
+	url := setUp(t)
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	admin, seq := direct(t, url), uint64(0)
+	clearAll := func() {
+		run(t, admin, "INSERT INTO gotycoon.r0 SELECT int8send(n), '', 1, 2 FROM generate_series(1, 10001) n")
+		run(t, admin, "INSERT INTO gotycoon.deltas VALUES (0, 10001)")
+		seq++
+		_, err := e.Write(t.Context(), &engine.Group{ID: engine.GroupID{Lane: 1, Seq: seq}, Clear: &engine.Clear{}})
+		require.NoError(t, err)
+		n, _, err := e.Count(t.Context(), 0)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
+	node := func() (n uint32) {
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT relfilenode FROM pg_class WHERE oid = 'gotycoon.r0'::regclass").Scan(&n))
+		return n
+	}
+	clearAll()
+	was := node()
+	snap, err := e.Snapshot(t.Context(), 0)
+	require.NoError(t, err)
+	clearAll()
+	require.Equal(t, was, node(), "records were removed one by one")
+	page, err := snap.Scan(t.Context(), engine.Scan{Edge: true, Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, page.Records)
+	require.NoError(t, snap.Close())
+	clearAll()
+	require.NotEqual(t, was, node())
+}
+
+// Tables of groups are used in turn. What is settled stays so for two turns, and whoever wants
+// what was removed is told.
+func TestRotation(t *testing.T) {
+	url := setUp(t)
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	var stamps []engine.Stamp
+	for lane := uint64(1); lane <= 4; lane++ {
+		stamps = append(stamps, write(t, e, lane, "k").Stamp)
+		if lane < 4 {
+			require.NoError(t, e.RotateNow(t.Context()))
+		}
+		for before := max(2, lane-1); before <= lane; before++ {
+			r, err := e.Settle(t.Context(), engine.GroupID{Lane: before, Seq: 1})
+			require.NoError(t, err)
+			require.Equal(t, stamps[before-1], r.Stamp)
+		}
+	}
+	_, _, err := e.Log().Read(t.Context(), stamps[0]-1, 1<<20)
+	require.ErrorIs(t, err, engine.ErrTrimmed)
+	groups, _, err := e.Log().Read(t.Context(), stamps[0], 1<<20)
+	require.NoError(t, err)
+	require.Len(t, groups, 3)
+	require.NoError(t, e.Rotate(t.Context()))
+	r, err := e.Settle(t.Context(), engine.GroupID{Lane: 4, Seq: 1})
+	require.NoError(t, err)
+	require.Equal(t, stamps[3], r.Stamp, "nothing was due")
+}
+
+// What is open when the server stops ends with the engine.
+func TestCloseEndsWhatIsOpen(t *testing.T) {
+	e := open(t, setUp(t), pg.Options{})
+	snap, err := e.Snapshot(t.Context(), 0)
+	require.NoError(t, err)
+	tx, err := e.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	other := key("held")
+	other.DB = 1
+	_, err = e.Read(t.Context(), []engine.Key{other}, engine.GroupID{Lane: 1, Seq: 1})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	_, err = snap.Scan(t.Context(), engine.Scan{Edge: true, Limit: 1})
+	require.Equal(t, engine.Undone, engine.KindOf(err))
+	require.NoError(t, snap.Close())
+	tx.Abort()
+	require.NoError(t, e.Close())
+}
