@@ -27,8 +27,9 @@ func lifeOf(rows client.Rows) life {
 // same reports whether two reports are of one process. The number of the process is not enough: in
 // containers it is always 1.
 func (l life) same(other life) bool {
-	// The two clocks of a report are read one after the other, on a machine that may be busy. To take
-	// two servers for one refuses a migration; to take one for two may clear what was to be copied.
+	// The two clocks of a report are read one after the other, on a machine that may be busy. To
+	// take two servers for one refuses a migration; to take one for two may clear what was to be
+	// copied.
 	const precision = 20e-3
 	return l.process != 0 && l.process == other.process && l.databases == other.databases && math.Abs(l.begin-other.begin) < precision
 }

@@ -22,7 +22,9 @@ import (
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/pg/pgtest"
+	"gotycoon/db/record"
 	"gotycoon/internal/pgserver"
+	"gotycoon/ulog"
 )
 
 // Each figure is a rate and what PostgreSQL took of the processor for it, and only ratios in one
@@ -154,15 +156,17 @@ func compare(b *testing.B, server *pgserver.Server) {
 	ratios(&bench{b, server, url, pool}, g)
 }
 
+// setting is an operation that stores a record.
+func setting(name string, value []byte) gather.Operation {
+	stored := append(record.AppendXT(nil, engine.Forever), value...)
+	return gather.Operation{Keys: []engine.Key{key(name)}, Size: len(value), Updates: []ulog.Update{{Op: ulog.OpSet, Key: []byte(name), Value: stored}}}
+}
+
 func ratios(b *bench, g *gather.Gather) {
 	value := slices.Repeat([]byte("v"), 100)
 	ctx := context.Background()
 	set := func(dice *rand.Rand) error {
-		k := key(name(dice))
-		_, err := g.Do(ctx, gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: 100, Body: func(v *gather.View) error {
-			v.Set(k, value, engine.Forever)
-			return nil
-		}})
+		_, err := g.Do(ctx, setting(name(dice), value), nil)
 		return err
 	}
 	get := func(dice *rand.Rand) error {
@@ -194,22 +198,14 @@ func ratios(b *bench, g *gather.Gather) {
 	require.NoError(b.b, err)
 	all := make([]gather.Operation, 0, 2*spread)
 	for n := range spread {
-		k := key(fmt.Sprintf("key%07d", n))
-		all = append(all, gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: 100, Body: func(v *gather.View) error {
-			v.Set(k, value, engine.Forever)
-			return nil
-		}})
+		all = append(all, setting(fmt.Sprintf("key%07d", n), value))
 	}
 	one := []byte("1")
 	for n := range spread {
-		k := key(fmt.Sprintf("nkey%07d", n))
-		all = append(all, gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: 1, Body: func(v *gather.View) error {
-			v.Set(k, one, engine.Forever)
-			return nil
-		}})
+		all = append(all, setting(fmt.Sprintf("nkey%07d", n), one))
 	}
 	for part := range slices.Chunk(all, 10000) {
-		g.DoAll(ctx, part, func(_ int, _ gather.Outcome, err error) { require.NoError(b.b, err) })
+		g.DoAll(ctx, part, nil, func(_ int, _ gather.Outcome, err error) { require.NoError(b.b, err) })
 	}
 	_, err = b.pool.Exec(ctx, "VACUUM ANALYZE")
 	require.NoError(b.b, err)
@@ -267,11 +263,8 @@ func BenchmarkUnderASnapshot(b *testing.B) {
 			dice := rand.New(rand.NewPCG(uint64(i), 2))
 			work.Go(func() {
 				for time.Now().Before(until) {
-					k, began := key(fmt.Sprintf("key%07d", dice.IntN(keys))), time.Now()
-					_, err := g.Do(b.Context(), gather.Operation{Keys: []engine.Key{k}, Blind: true, Size: 1, Body: func(v *gather.View) error {
-						v.Set(k, []byte("1"), engine.Forever)
-						return nil
-					}})
+					began := time.Now()
+					_, err := g.Do(b.Context(), setting(fmt.Sprintf("key%07d", dice.IntN(keys)), []byte("1")), nil)
 					if err != nil {
 						b.Error(err)
 						return

@@ -33,12 +33,12 @@ func key(name string) engine.Key { return engine.Key{Key: []byte(name)} }
 // add adds 1 to a number.
 func add(ctx context.Context, g *gather.Gather, name string) error {
 	k := key(name)
-	_, err := g.Do(ctx, gather.Operation{Keys: []engine.Key{k}, Size: 8, Body: func(v *gather.View) error {
+	_, err := g.Do(ctx, gather.Operation{Keys: []engine.Key{k}, Size: 8}, func(v *gather.View) error {
 		r, _ := v.Read(k)
 		n, _ := strconv.Atoi(string(r.Value))
 		v.Set(k, []byte(strconv.Itoa(n+1)), engine.Forever)
 		return nil
-	}})
+	})
 	return err
 }
 
