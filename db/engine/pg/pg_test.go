@@ -49,7 +49,7 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, enginetest.Place{Open: func(t *testing.T) func(addr string) engine.Engine {
 		url := setUp(t)
 		return func(addr string) engine.Engine {
-			return open(t, url, pg.Options{Addr: addr, Hold: 300 * time.Millisecond})
+			return open(t, url, pg.Options{Addr: addr, Hold: 2 * time.Second})
 		}
 	}})
 }
