@@ -122,6 +122,7 @@ var arrows = map[string][]string{
 	"internal/words":       {},
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
+	"internal/runcluster":  {"db/engine/pg", "internal/pgserver"},
 	"internal/bench":       {"client/wire/frame", "internal/histogram", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"internal/histogram":   {},
 	"compat":               {},
