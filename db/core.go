@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
@@ -223,6 +224,12 @@ type shared struct {
 	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
+}
+
+// figures are the size of a database as the engine has told it.
+type figures struct {
+	records, bytes int64
+	at             time.Time
 }
 
 // lock is the engine's lock of a database for one transaction.

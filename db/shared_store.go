@@ -97,12 +97,6 @@ func (s *sharedStore) Count() (int64, error) {
 // most; while the engine does not answer, as they were last.
 func (s *sharedStore) Size() int64 { return s.recent().bytes }
 
-// figures are the size of a database as the engine has told it.
-type figures struct {
-	records, bytes int64
-	at             time.Time
-}
-
 const (
 	figuresLast = time.Second // figures are asked for again after so long
 	figuresWait = time.Second // and so long at most

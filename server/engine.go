@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,48 +14,11 @@ import (
 	"gotycoon/db/engine/pg"
 )
 
-// EngineConfig is for databases whose records are in an engine that several servers share: -pldb
-// with a URL. Zero values take the defaults.
-type EngineConfig struct {
-	Timeout   time.Duration // of an operation, retries included (-engine-timeout); 10 s
-	Lanes     int           // groups under way (-engine-lanes); 2
-	Readers   int           // requests of reads under way (-engine-readers); 4
-	Group     int           // operations of a group (-engine-group); 512
-	Queue     int           // operations that wait (-engine-queue); 65,536
-	QueueSize int64         // and what they bring (-engine-queue-size); 64 MiB
-	KeepAge   time.Duration // of the engine's log (-engine-log-age); 1 h
-	KeepSize  int64         // and its size (-engine-log-size); 4 GiB
-	Wait      time.Duration // for the engine at the start (-engine-wait); 30 s
-}
-
 const (
 	defaultEngineWait = 30 * time.Second
 	engineRetry       = 500 * time.Millisecond // between two attempts at the start
 	engineLook        = 5 * time.Second        // for a look at it, by "config check"
 )
-
-// shared reports whether -pldb names an engine that several servers share.
-func (c *PluginConfig) shared() bool { return IsEngineURL(c.Database) }
-
-// IsEngineURL reports whether a value of -pldb is the URL of an engine that several servers share.
-func IsEngineURL(s string) bool { return strings.Contains(s, "://") }
-
-// RedactedURL returns the URL of an engine without its password.
-func RedactedURL(s string) string {
-	u, err := url.Parse(s)
-	if err != nil {
-		scheme, _, _ := strings.Cut(s, "://")
-		return scheme + "://…"
-	}
-	q := u.Query()
-	for _, secret := range []string{"password", "sslpassword"} {
-		if q.Has(secret) {
-			q.Set(secret, "xxxxx")
-			u.RawQuery = q.Encode()
-		}
-	}
-	return u.Redacted()
-}
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
 func (c *Config) checkEngine() error {

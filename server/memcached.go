@@ -70,6 +70,9 @@ func (c *PluginConfig) paths() []string {
 	return []string{c.Server, c.Database}
 }
 
+// shared reports whether -pldb names an engine that several servers share.
+func (c *PluginConfig) shared() bool { return IsEngineURL(c.Database) }
+
 // memcache returns the configuration of the memcached service; ok is false where there shall be no
 // such service.
 func (c *PluginConfig) memcache() (cfg memcache.Config, ok bool) {
