@@ -27,7 +27,7 @@ run: build ## a server with a persistent database and its update log under ./dat
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\nand in a browser: http://localhost:$(CONSOLE)/\n' && exec bin/ktserver -port $(PORT) -admin 127.0.0.1:$(CONSOLE) -ulog data/ulog -sid 1 data/casket.kct
 
 run-cluster: build ## three servers over a PostgreSQL of its own under ./data, and a console
-	@exec $(GO) run ./internal/runcluster -port $(PORT) -console $(CONSOLE)
+	@$(GO) build -o bin/runcluster ./internal/runcluster && exec bin/runcluster -port $(PORT) -console $(CONSOLE)
 
 # Programs and Python's modules that some tests try the server with, and the packages of Debian that have them. A test without its programs
 # is skipped, and says so; with GOTYCOON_CI=1, as .ci/run sets it, it fails.

@@ -1,6 +1,7 @@
 // Package status has what both the metrics and the console show of a server at one moment: its
-// ports, the two sides of the replication, its cluster and its engine. The server fills the values in at each
-// scrape and for each page, so that neither of the two knows the parts that the values come from.
+// ports, the two sides of the replication, its cluster and its engine. The server fills the values
+// in at each scrape and for each page, so that neither of the two knows the parts that the values
+// come from.
 package status
 
 import (
