@@ -17,7 +17,7 @@ SOURCE_DATE_EPOCH ?= $(shell $(if $(GIT),git log -1 --format=%ct,\
 	sed -n 's/^[0-9a-f]* //p' internal/version/revision.txt | grep . || stat -c %Y internal/version/version.go))
 NAMED     = -X gotycoon/internal/version.number=$(VERSION) -X gotycoon/internal/version.revision=$(REVISION)
 
-.PHONY: lint-linux lint-darwin build commands run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint notice fmt cover stage packages deb rpm release dist reproducible clean
+.PHONY: lint-linux lint-darwin build commands run run-cluster test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint notice fmt cover stage packages deb rpm release dist reproducible clean
 
 build: commands ## the commands, into bin/
 	$(GO) -C tools/replsql build -trimpath -ldflags="$(NAMED)" -o ../../bin/ ./cmd/...
@@ -28,6 +28,9 @@ commands:
 
 run: commands ## a server with a persistent database and its update log under ./data, and a console
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\nand in a browser: http://localhost:$(CONSOLE)/\n' && exec bin/ktserver -port $(PORT) -admin 127.0.0.1:$(CONSOLE) -ulog data/ulog -sid 1 data/casket.kct
+
+run-cluster: commands ## three servers over a PostgreSQL of its own under ./data, and a console
+	@$(GO) build -o bin/runcluster ./internal/runcluster && exec bin/runcluster -port $(PORT) -console $(CONSOLE)
 
 # Programs and Python's modules that some tests try the server with, and the packages of Debian that have them. A test without its programs
 # is skipped, and says so; with GOTYCOON_CI=1, as .ci/run sets it, it fails.

@@ -90,6 +90,9 @@ func openConsole(a *api.API, s *shown, e *export) {
 	if s.cluster != nil { // not an interface around nil
 		sources.Cluster = s.cluster
 	}
+	if s.engine != nil {
+		sources.Engine = s.engine
+	}
 	if s.snapshots != nil {
 		sources.Snapshots = snapshotConsole{s.snapshots}
 	}

@@ -60,6 +60,7 @@ type published struct {
 	snapshots *snapshots
 	mover     *forward.Forwarder
 	cluster   *clusterShown // nil: in none
+	engine    *engineShown  // nil: the databases are this server's alone
 
 	alarms       *alarms
 	certificates certificates
@@ -108,6 +109,9 @@ func newExport(f published) *export {
 	}
 	if f.cluster != nil {
 		e.add(exporter.Cluster(f.cluster.figures))
+	}
+	if f.engine != nil {
+		e.add(exporter.Engine(f.engine.figures))
 	}
 	if f.snapshots != nil {
 		e.add(exporter.Snapshots(f.snapshots.figures))

@@ -17,13 +17,14 @@ func (r *root) publish() error {
 	}
 	r.services.adopters(r.members.ports)
 	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
+	engine := newEngineShown(catalog, r.databases.shared)
 	r.alarms = newAlarms(r.log)
 	r.alarms.sources = (&alarmSources{
 		catalog: catalog, shared: r.databases.shared, room: r.room, replicas: &r.replicas, following: r.following, readyLag: c.Admin.ReadyLag, cluster: r.shown, certificates: r.certificates(),
 	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, alarms: r.alarms,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, engine: engine, alarms: r.alarms,
 	}
 	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
@@ -38,7 +39,7 @@ func (r *root) publish() error {
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown,
+		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown, engine: engine,
 		alarms: r.alarms, certificates: r.certificates(), log: r.log,
 	}
 	e := newExport(f)

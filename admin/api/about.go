@@ -36,6 +36,9 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	if s.Cluster != nil {
 		answer["cluster"] = true
 	}
+	if s.Engine != nil {
+		answer["engine"] = true
+	}
 	return answer, nil
 }
 

@@ -65,6 +65,7 @@ type Sources struct {
 	Alarms    func() []Alarm          // what every page must show, the worst first; nil: none
 	Snapshots Snapshots
 	Cluster   Cluster
+	Engine    Engine // nil: the server has its databases to itself
 
 	Services map[string]Show // by the name of the service
 

@@ -31,6 +31,7 @@ func (a *API) reads() map[string]handler {
 		"databases/{db}/value":   a.value,
 		"replication":            a.replication,
 		"cluster":                a.cluster,
+		"engine":                 a.engine,
 		"log":                    a.logs,
 		"snapshots":              a.snapshots,
 		"locks":                  page("lock", "Locks are off. Start the server with -lock-port PORT, 11400 for example."),

@@ -31,7 +31,7 @@ func labels(names ...string) []string { return names }
 // parts are the metrics that other packages define.
 func All(parts ...[]metrics.Definition) []Definition {
 	all := slices.Concat(
-		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(), confirmationMetrics(), clusterMetrics(),
+		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(), confirmationMetrics(), clusterMetrics(), engineMetrics(),
 		snapshotMetrics(), copyMetrics(),
 	)
 	for _, part := range parts {

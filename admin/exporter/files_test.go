@@ -167,7 +167,7 @@ func TestAlertsFire(t *testing.T) {
 	rules, err := filepath.Abs(alerts)
 	require.NoError(t, err)
 	args := []string{"test", "rules"}
-	for _, name := range []string{"cluster.yaml", "alarms.yaml"} {
+	for _, name := range []string{"cluster.yaml", "engine.yaml", "alarms.yaml"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), name)

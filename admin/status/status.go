@@ -1,9 +1,14 @@
 // Package status has what both the metrics and the console show of a server at one moment: its
-// ports, the two sides of the replication, and its cluster. The server fills the values in at each
-// scrape and for each page, so that neither of the two knows the parts that the values come from.
+// ports, the two sides of the replication, its cluster and its engine. The server fills the values
+// in at each scrape and for each page, so that neither of the two knows the parts that the values
+// come from.
 package status
 
-import "time"
+import (
+	"time"
+
+	"gotycoon/internal/metrics"
+)
 
 // Port is a port whose connections are counted.
 type Port struct {
@@ -65,4 +70,32 @@ type Cluster struct {
 	Asides  int       // logs of updates that were put aside here
 
 	Stalled time.Duration // for how long the disk of the update log has done nothing
+}
+
+// Engine is an engine that several servers share, as one of them knows it. The histograms are of
+// nanoseconds, but for the sizes of groups and reads.
+type Engine struct {
+	Up          bool // it answers
+	Queue       int64
+	QueueBytes  int64
+	QueueLimit  int64
+	Connections int
+
+	Lost, Undone, Unknown, SettledMade, SettledUndone, Held, Refused uint64
+
+	GroupOperations, ReadKeys, Wait, Read, Write *metrics.Histogram
+
+	Inside *EngineInside // nil: it has not said, or not in time
+}
+
+// EngineInside is what an engine says of itself.
+type EngineInside struct {
+	Version           string
+	Durability        string         // what an acknowledgement is worth
+	Weak              bool           // ... less than a crash of one machine asks for
+	LogBytes          int64          // of its log of updates
+	LogAge            *time.Duration // of the oldest update in it; nil: there is none
+	DeadTuples        int64
+	OldestTransaction time.Duration
+	ReplicaLag        *time.Duration // nil: not known, or there is no standby
 }

@@ -1,14 +1,25 @@
 package tutorial
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine/pg/pgtest"
 )
 
+// postgres is the server of this package.
+var postgres pgtest.Shared
+
 const root = "../.."
+
+// engineURL stands in pages for that of a PostgreSQL of the tests.
+const engineURL = "postgres://kt@localhost/kt"
+
+func TestMain(m *testing.M) { os.Exit(postgres.Main(m)) }
 
 func readme(t *testing.T) string {
 	t.Helper()
@@ -51,6 +62,9 @@ func typePages(t *testing.T, p programs) {
 			text, err := os.ReadFile(page)
 			require.NoError(t, err)
 			s := newShell(t, p)
+			if bytes.Contains(text, []byte(engineURL)) {
+				text = bytes.ReplaceAll(text, []byte(engineURL), []byte(postgres.URL(t)))
+			}
 			for _, st := range parse(string(text)) {
 				s.play(t, st, fits)
 			}

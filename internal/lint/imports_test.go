@@ -24,7 +24,7 @@ var arrows = map[string][]string{
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
-	"admin/status":   {},
+	"admin/status":   {"internal/metrics"},
 
 	"httpapi":          {"access", "client/wire/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/jsonrows", "httpapi/message", "client/wire/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":     {},
@@ -123,6 +123,7 @@ var arrows = map[string][]string{
 	"internal/words":       {},
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
+	"internal/runcluster":  {"db/engine/pg", "internal/pgserver"},
 	"internal/bench":       {"client/wire/frame", "internal/histogram", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"internal/histogram":   {},
 	"compat":               {},

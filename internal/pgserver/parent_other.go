@@ -4,5 +4,5 @@ package pgserver
 
 import "syscall"
 
-// withParent does nothing: only Linux ends a process with its parent.
-func withParent(*syscall.SysProcAttr) {}
+// WithParent does nothing: only Linux ends a process with its parent.
+func WithParent(*syscall.SysProcAttr) {}

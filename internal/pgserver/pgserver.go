@@ -28,6 +28,7 @@ type Options struct {
 	Bin      string   // where PostgreSQL's programs are; empty: see Find
 	Port     int      // on 127.0.0.1; 0: a free one
 	Settings []string // lines for postgresql.conf, such as "fsync = off"
+	Apart    bool     // a Ctrl-C in the terminal is not for it: its users end first
 }
 
 // Server is a PostgreSQL in a directory. One goroutine at a time uses its methods.
@@ -35,6 +36,7 @@ type Server struct {
 	dir  string // of its files; the data is in dir/data, what it says in dir/log
 	port int
 	bin  string
+	own  bool                // Options.Apart
 	cred *syscall.Credential // nil: run as who we are
 	cmd  *exec.Cmd           // nil: it does not run
 	done chan error
@@ -81,7 +83,7 @@ func prepare(dir string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, port: o.Port, bin: o.Bin}
+	s := &Server{dir: dir, port: o.Port, bin: o.Bin, own: o.Apart}
 	if s.bin == "" {
 		s.bin = Find()
 	}
@@ -159,7 +161,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGPASSFILE=/dev/null")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Setpgid: s.own}
 	return cmd
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Start starts the server and returns when it takes connections. It is not a daemon: a Ctrl-C in
-// the terminal ends it too.
+// the terminal ends it too, but for Options.Apart.
 func (s *Server) Start() error {
 	if s.cmd != nil {
 		return errors.New("the server runs already")
@@ -25,7 +25,7 @@ func (s *Server) Start() error {
 	_ = os.Remove(s.pidFile())
 	cmd := s.command("postgres", "-D", s.data())
 	cmd.Stdout, cmd.Stderr = said, said
-	withParent(cmd.SysProcAttr)
+	WithParent(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -35,17 +35,42 @@ func engineTool(ctx context.Context, c *call) error {
 		return usageError("engine: the word behind it is init, status, check, load, renew or drop")
 	}
 	c.raw = c.raw[1:]
-	if len(c.raw) > 0 && !strings.HasPrefix(c.raw[0], "-") && !strings.Contains(c.raw[0], "://") {
-		return usageError(fmt.Sprintf("engine %s: %s is no URL of an engine: postgres://USER@HOST/DATABASE", word, c.raw[0]))
-	}
 	return run(ctx, c)
+}
+
+// parseAt reads a URL, which may stand before the options, and what parse does. It counts as one of
+// the arguments.
+func (c *call) parseAt(least, most int) error {
+	first := len(c.raw) > 0 && !strings.HasPrefix(c.raw[0], "-")
+	if !first {
+		if err := c.parse(least, most); err != nil {
+			return err
+		}
+	} else {
+		url := c.raw[0]
+		c.raw = c.raw[1:]
+		if most > 0 {
+			most--
+		}
+		if err := c.parse(least-1, most); err != nil {
+			return err
+		}
+		c.args = slices.Insert(slices.Clone(c.args), 0, url)
+	}
+	switch scheme, _, is := strings.Cut(c.args[0], "://"); {
+	case !is:
+		return usageError(c.args[0] + " is no URL of an engine: postgres://USER@HOST/DATABASE")
+	case scheme != "postgres" && scheme != "postgresql":
+		return usageError(fmt.Sprintf("there is no engine %s://, only postgres://", scheme))
+	}
+	return nil
 }
 
 // engineInit sets up an engine for all servers.
 func engineInit(ctx context.Context, c *call) error {
 	sid := c.flags.Int("sid", 1, "the server ID of all servers, which the log of updates shows")
 	noLog := c.flags.Bool("no-log", false, "keep no log of updates, so that nobody can follow")
-	if err := c.parse(1, -1); err != nil {
+	if err := c.parseAt(1, -1); err != nil {
 		return err
 	}
 	names := c.args[1:]
@@ -68,14 +93,14 @@ func engineInit(ctx context.Context, c *call) error {
 		_, err = fmt.Fprintln(c.out, "it was set up before, with the same databases: nothing has changed")
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "made the schema gotycoon with %d databases: %s\nstart servers, as many as you like: ktserver -pldb %s\n",
-		len(names), strings.Join(names, " "), "URL")
+	_, err = fmt.Fprintf(c.out, "made the schema gotycoon with %d databases: %s\nstart servers, as many as you like: ktserver -pldb URL\n",
+		len(names), strings.Join(names, " "))
 	return err
 }
 
 // engineStatus prints what an engine says of itself.
 func engineStatus(ctx context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
+	if err := c.parseAt(1, 1); err != nil {
 		return err
 	}
 	s, err := pg.ReadStatus(ctx, c.args[0])
@@ -109,7 +134,7 @@ func moment(at ulog.Stamp) string {
 
 // engineCheck reads every record, and compares the number of records with the engine's count.
 func engineCheck(ctx context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
+	if err := c.parseAt(1, 1); err != nil {
 		return err
 	}
 	return c.withEngine(ctx, func(catalog *db.Catalog) error {
@@ -148,7 +173,7 @@ func engineCheck(ctx context.Context, c *call) error {
 
 // engineLoad stores the records of a snapshot. Other records of the database stay.
 func engineLoad(ctx context.Context, c *call) error {
-	if err := c.parse(2, 3); err != nil {
+	if err := c.parseAt(2, 3); err != nil {
 		return err
 	}
 	in := c.stdin
@@ -160,14 +185,14 @@ func engineLoad(ctx context.Context, c *call) error {
 		defer f.Close()
 		in = f
 	}
-	records, err := snapshot.NewReader(in)
-	if err != nil {
-		return fmt.Errorf("the snapshot: %w", err)
-	}
 	return c.withEngine(ctx, func(catalog *db.Catalog) error {
 		d := catalog.Lookup(c.args[1])
 		if d == nil {
 			return fmt.Errorf("the engine has no database %q", c.args[1])
+		}
+		records, err := snapshot.NewReader(in)
+		if err != nil {
+			return fmt.Errorf("the snapshot: %w", err)
 		}
 		n, err := load(ctx, d, records)
 		if err != nil {
@@ -230,7 +255,7 @@ func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) er
 
 // engineRenew gives the log another identity.
 func engineRenew(ctx context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
+	if err := c.parseAt(1, 1); err != nil {
 		return err
 	}
 	id, err := pg.Renew(ctx, c.args[0])
@@ -244,7 +269,7 @@ func engineRenew(ctx context.Context, c *call) error {
 // engineDrop removes everything that gotycoon has in the engine.
 func engineDrop(ctx context.Context, c *call) error {
 	yes := c.flags.Bool("yes", false, "really remove all records of all databases")
-	if err := c.parse(1, 1); err != nil {
+	if err := c.parseAt(1, 1); err != nil {
 		return err
 	}
 	if !*yes {

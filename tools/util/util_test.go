@@ -22,7 +22,7 @@ import (
 	"gotycoon/ulog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withPostgres{m}) }
 
 // result is how a command ended.
 type result struct {

@@ -7,6 +7,7 @@ import { databases } from "./databases.js";
 import { records } from "./records.js";
 import { replication } from "./replication.js";
 import { cluster } from "./cluster.js";
+import { engine } from "./engine.js";
 import { log, slow } from "./log.js";
 import { snapshots } from "./snapshots.js";
 import { counters, locks, numbers } from "./services.js";
@@ -19,6 +20,7 @@ const sections = [
   ["databases", "Databases", (root, words, params) => (words.length ? records(root, words[0], params) : databases(root))],
   ["replication", "Replication", replication],
   ["cluster", "Cluster", cluster, "c"],
+  ["engine", "Engine", engine, "e"],
   ["log", "Update log", log],
   ["snapshots", "Snapshots and backups", snapshots],
   ["locks", "Locks", locks],
@@ -36,8 +38,8 @@ let leave = null;
 const numbered = sections.filter(([, , , key]) => !key);
 const keyOf = (section) => section[3] ?? String((numbered.indexOf(section) + 1) % 10);
 const links = sections.map((s) => h("a", { href: "#/" + s[0] }, s[1], h("kbd", { "aria-hidden": "true" }, keyOf(s))));
-// Most servers are in no cluster.
-const only = (path) => path !== "cluster" || Boolean(live.about?.cluster);
+// Most servers are in no cluster, and have no engine.
+const only = (path) => !["cluster", "engine"].includes(path) || Boolean(live.about?.[path]);
 const items = links.map((a, i) => h("li", { hidden: !only(sections[i][0]) }, a));
 fill(nav.querySelector("ul"), items);
 
@@ -99,6 +101,7 @@ document.getElementById("theme").addEventListener("click", nextTheme);
 const shortcuts = [
   [["1", "…", "9", "0"], "go to a section, in the order of the list"],
   [["c"], "go to the cluster"],
+  [["e"], "go to the engine"],
   [["/"], "go to the search field of a section"],
   [["n"], "new record, in the browser of a database"],
   [["↑", "↓"], "from record to record, when one has the focus"],
@@ -112,7 +115,7 @@ const shortcuts = [
 
 function help() {
   openDialog("Keyboard shortcuts", (dialog) => [
-    h("dl", { class: "shortcuts" }, shortcuts.filter(([keys]) => keys[0] !== "c" || only("cluster")).map(([keys, what]) => [h("dt", null, keys.map((k) => (k === "…" ? "…" : h("kbd", null, k)))), h("dd", null, what)])),
+    h("dl", { class: "shortcuts" }, shortcuts.filter(([keys]) => only({ c: "cluster", e: "engine" }[keys[0]])).map(([keys, what]) => [h("dt", null, keys.map((k) => (k === "…" ? "…" : h("kbd", null, k)))), h("dd", null, what)])),
     h("div", { class: "actions end" }, h("button", { type: "button", "data-first": true, onclick: () => dialog.close() }, "Close")),
   ]);
 }

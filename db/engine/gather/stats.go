@@ -11,7 +11,8 @@ import (
 type Stats struct {
 	Queue      int64 // operations and reads that wait or are under way
 	QueueBytes int64
-	Away       bool // the engine does not answer; operations are refused
+	QueueLimit int64 // from which on operations are refused as busy
+	Away       bool  // the engine does not answer; operations are refused
 
 	Lost          uint64 // operations that had to run again because another server was faster
 	Undone        uint64 // groups that were tried again because a call had failed
@@ -45,7 +46,7 @@ func (c *counters) init() {
 func (g *Gather) Stats() Stats {
 	c := &g.stats
 	return Stats{
-		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), Away: g.outage.away(),
+		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), QueueLimit: int64(g.opts.Queue), Away: g.outage.away(),
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
 		GroupOperations: c.operations, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
