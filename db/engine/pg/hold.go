@@ -38,7 +38,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		db, upTo := keys[from].DB, from
 		var names [][]byte
 		for ; upTo < len(keys) && keys[upTo].DB == db; upTo++ {
-			names = append(names, keys[upTo].Key)
+			names = append(names, notNull(keys[upTo].Key))
 		}
 		// the database first: who has it alone must not wait for keys of ours
 		locks = append(locks, query{"SELECT pg_advisory_xact_lock_shared($1, $2)", []any{classDatabase, int(db)}})

@@ -58,18 +58,26 @@ func readText(keys []engine.Key) string {
 
 func readArgs(keys []engine.Key) []any {
 	if len(keys) == 1 {
-		return []any{keys[0].Key}
+		return []any{notNull(keys[0].Key)}
 	}
 	var args []any
 	for from := 0; from < len(keys); {
 		upTo := from
 		var names [][]byte
 		for ; upTo < len(keys) && keys[upTo].DB == keys[from].DB; upTo++ {
-			names = append(names, keys[upTo].Key)
+			names = append(names, notNull(keys[upTo].Key))
 		}
 		args, from = append(args, names), upTo
 	}
 	return args
+}
+
+// notNull returns bytes for a parameter, where no slice would be NULL and not a key of no bytes.
+func notNull(p []byte) []byte {
+	if p == nil {
+		return []byte{}
+	}
+	return p
 }
 
 // collect reads rows of (database, k, xt, ver, v) in the order of their keys. Values come as

@@ -124,7 +124,7 @@ func (e *Engine) put(s *statement) {
 	keys, values, xts := make([][]byte, n), make([][]byte, n), make([]int64, n)
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i] = c.Key.Key, c.Value, c.XT
+		keys[i], values[i], xts[i] = notNull(c.Key.Key), notNull(c.Value), c.XT
 		if e.meta.Log {
 			s.ups += len(c.Log)
 		}
@@ -157,7 +157,7 @@ func (e *Engine) general(s *statement) {
 	dbs, ends, locks, conditions := []int32{}, []int32{}, []int32{}, false
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i], ifs[i] = c.Key.Key, c.Value, c.XT, int64(c.If)
+		keys[i], values[i], xts[i], ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
 		switch {
 		case c.Remove:
 			ops[i] = 1
