@@ -56,8 +56,12 @@ func longestFirst(cases map[string][]goldenCase) []string {
 }
 
 func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, listed differences, sum *tally) {
-	server := startProfile(t, bin, p)
-	r := &runner{addr: server.Addr(), port: server.Port, dbs: len(p.DBs)}
+	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, listed, sum)
+}
+
+// replayCases replays cases in their order, and stops the server.
+func replayCases(t *testing.T, server *ktproc.Server, dbs int, cases []goldenCase, listed differences, sum *tally) {
+	r := &runner{addr: server.Addr(), port: server.Port, dbs: dbs}
 	for _, c := range cases {
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			row, isListed := listed[c.id()]
