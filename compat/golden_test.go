@@ -56,11 +56,13 @@ func longestFirst(cases map[string][]goldenCase) []string {
 }
 
 func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, listed differences, sum *tally) {
-	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, listed, sum)
+	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, (*runner).run, listed, sum)
 }
 
-// replayCases replays cases in their order, and stops the server.
-func replayCases(t *testing.T, server *ktproc.Server, dbs int, cases []goldenCase, listed differences, sum *tally) {
+// replayCases replays cases in their order with run, and stops the server.
+func replayCases(t *testing.T, server *ktproc.Server, dbs int, cases []goldenCase,
+	run func(*runner, *goldenCase) string, listed differences, sum *tally,
+) {
 	r := &runner{addr: server.Addr(), port: server.Port, dbs: dbs}
 	for _, c := range cases {
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
@@ -69,7 +71,7 @@ func replayCases(t *testing.T, server *ktproc.Server, dbs int, cases []goldenCas
 			if row.later {
 				t.Skip(row.reason)
 			}
-			if bad := listed.verdict(c.id(), r.run(&c)); bad != "" {
+			if bad := listed.verdict(c.id(), run(r, &c)); bad != "" {
 				t.Error(bad)
 			}
 		})
