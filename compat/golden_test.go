@@ -56,8 +56,14 @@ func longestFirst(cases map[string][]goldenCase) []string {
 }
 
 func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, listed differences, sum *tally) {
-	server := startProfile(t, bin, p)
-	r := &runner{addr: server.Addr(), port: server.Port, dbs: len(p.DBs)}
+	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, (*runner).run, listed, sum)
+}
+
+// replayCases replays cases in their order with run, and stops the server.
+func replayCases(t *testing.T, server *ktproc.Server, dbs int, cases []goldenCase,
+	run func(*runner, *goldenCase) string, listed differences, sum *tally,
+) {
+	r := &runner{addr: server.Addr(), port: server.Port, dbs: dbs}
 	for _, c := range cases {
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			row, isListed := listed[c.id()]
@@ -65,7 +71,7 @@ func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, list
 			if row.later {
 				t.Skip(row.reason)
 			}
-			if bad := listed.verdict(c.id(), r.run(&c)); bad != "" {
+			if bad := listed.verdict(c.id(), run(r, &c)); bad != "" {
 				t.Error(bad)
 			}
 		})

@@ -47,6 +47,20 @@ type luaCase struct {
 // process.
 func TestLua(t *testing.T) {
 	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
+	for file, groups := range luaGroups(t) {
+		for _, group := range groups {
+			t.Run(group[0].group(), func(t *testing.T) {
+				t.Parallel()
+				replayLua(t, startLua(t, bin, group[0].Script, group[0].Options), "lua/"+file, group, listed)
+			})
+		}
+	}
+}
+
+// luaGroups returns the cases of each file, one group for each server.
+func luaGroups(t *testing.T) map[string][][]luaCase {
+	t.Helper()
+	all := map[string][][]luaCase{}
 	for _, file := range []string{"eval", "calls"} {
 		cases := readLines[luaCase](t, filepath.Join(luaFiles, file+".jsonl"))
 		for len(cases) > 0 {
@@ -54,14 +68,11 @@ func TestLua(t *testing.T) {
 			if n < 0 {
 				n = len(cases)
 			}
-			group := cases[:n]
-			t.Run(group[0].group(), func(t *testing.T) {
-				t.Parallel()
-				replayLua(t, bin, "lua/"+file, group, listed)
-			})
+			all[file] = append(all[file], cases[:n])
 			cases = cases[n:]
 		}
 	}
+	return all
 }
 
 // group is what cases on one server have in common.
@@ -69,8 +80,8 @@ func (c *luaCase) group() string {
 	return c.Name[:strings.LastIndexByte(c.Name, '-')] + " " + strings.Join(c.Options, " ")
 }
 
-func replayLua(t *testing.T, bin, file string, cases []luaCase, listed differences) {
-	p := startLua(t, bin, cases[0].Script, cases[0].Options)
+// replayLua replays cases on a server, which it stops.
+func replayLua(t *testing.T, p *luaServer, file string, cases []luaCase, listed differences) {
 	for _, c := range cases {
 		found := p.replay(t, &c)
 		if c.loose() {
@@ -105,9 +116,18 @@ func startLua(t *testing.T, bin, script string, options []string) *luaServer {
 		require.NoError(t, err)
 		args[i+1] = path
 	}
-	first := slices.IndexFunc(args, isDatabase)
-	s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args[:first], DBs: args[first:]})
+	args, dbs := cutDatabases(args)
+	s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: dbs})
 	return &luaServer{s, t.TempDir()}
+}
+
+// cutDatabases returns the recorded options without the databases behind them, and these.
+func cutDatabases(options []string) (args, dbs []string) {
+	first := slices.IndexFunc(options, isDatabase)
+	if first < 0 {
+		return options, nil
+	}
+	return options[:first:first], options[first:]
 }
 
 // isDatabase tells the databases of the recorded options from the options.
@@ -243,15 +263,22 @@ type luaStep struct {
 	Concurrently string
 }
 
+// luaTransaction is a recorded transaction that spans several calls.
+type luaTransaction struct {
+	Options []string
+	Steps   []luaStep
+}
+
+func luaTransactions(t *testing.T) []luaTransaction {
+	t.Helper()
+	return readLines[luaTransaction](t, filepath.Join(luaFiles, "tx.jsonl"))
+}
+
 // TestLuaTransactions replays transactions that are begun in one call and ended in another. Two
 // begin at the same time in each: the second one waits.
 func TestLuaTransactions(t *testing.T) {
-	type transaction struct {
-		Options []string
-		Steps   []luaStep
-	}
 	bin := ktproc.Build(t, "ktserver")
-	for _, c := range readLines[transaction](t, filepath.Join(luaFiles, "tx.jsonl")) {
+	for _, c := range luaTransactions(t) {
 		t.Run(c.Options[len(c.Options)-1], func(t *testing.T) {
 			t.Parallel()
 			p := startLua(t, bin, "tx.lua", c.Options)

@@ -68,6 +68,7 @@ type memcReplay struct {
 	addr, http string
 	conns      map[string]net.Conn
 	now        int64
+	limit      time.Duration // how long to wait for an answer
 }
 
 // TestMemcachedPlugin replays all recorded conversations, each with a server of its own, all at
@@ -133,8 +134,12 @@ func readJSONLines[T any](t *testing.T, pattern string) (all []T) {
 func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refused string) {
 	t.Helper()
 	dir := t.TempDir()
-	if slices.Contains(c.Options.DBs, "c.kch") { // was there before, with one record
-		first := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: dir, DBs: []string{"c.kch"}})
+	var plugin []string
+	if c.Options.PlDB != "" {
+		plugin = []string{"-pldb", c.Options.PlDB}
+	}
+	if slices.Contains(c.Options.Args, "-ord") { // was there before, with one record
+		first := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: dir, Args: plugin, DBs: c.Options.DBs})
 		status, _, err := callRPC(first.Addr(), "set", map[string]string{"key": "a", "value": "5"})
 		require.NoError(t, err)
 		require.Equal(t, 200, status)
@@ -145,10 +150,7 @@ func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refus
 	if c.Options.Plex != "" {
 		plex += "#" + c.Options.Plex
 	}
-	args := append([]string{"-plsv", "/nowhere/ktplugservmemc.so", "-plex", plex}, c.Options.Args...)
-	if c.Options.PlDB != "" {
-		args = append(args, "-pldb", c.Options.PlDB)
-	}
+	args := slices.Concat([]string{"-plsv", "/nowhere/ktplugservmemc.so", "-plex", plex}, c.Options.Args, plugin)
 	o := ktproc.Options{Bin: bin, Dir: dir, Args: args, DBs: c.Options.DBs}
 	s := ktproc.Launch(t, o, ktproc.FreePort(t))
 	for try := 0; !s.AwaitListening(); try++ {
@@ -159,7 +161,7 @@ func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refus
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	awaitListening(t, addr)
-	return &memcReplay{addr: addr, http: s.Addr(), conns: map[string]net.Conn{}, now: time.Now().Unix()}, ""
+	return &memcReplay{addr: addr, http: s.Addr(), conns: map[string]net.Conn{}, now: time.Now().Unix(), limit: memcLimit}, ""
 }
 
 func awaitListening(t *testing.T, addr string) {
@@ -223,7 +225,7 @@ func (r *memcReplay) converse(s *memcStep) string {
 	if s.Read == "later" {
 		return ""
 	}
-	got, closed := readReply(c, s)
+	got, closed := r.readReply(c, s)
 	if closed {
 		c.Close()
 		delete(r.conns, s.Conn)
@@ -235,9 +237,9 @@ func (r *memcReplay) converse(s *memcStep) string {
 }
 
 // readReply reads until nothing more comes, or the server closes.
-func readReply(c net.Conn, s *memcStep) (got string, closed bool) {
+func (r *memcReplay) readReply(c net.Conn, s *memcStep) (got string, closed bool) {
 	var all []byte
-	wait := memcLimit
+	wait := r.limit
 	if s.Received == "" && !s.Closed {
 		wait = memcSilence
 	}
@@ -252,7 +254,7 @@ func readReply(c net.Conn, s *memcStep) (got string, closed bool) {
 		if err != nil {
 			return fromBytes(all), true
 		}
-		if wait = memcLimit; !s.Closed && maskStats(fromBytes(all)) == maskStats(s.Received) {
+		if wait = r.limit; !s.Closed && maskStats(fromBytes(all)) == maskStats(s.Received) {
 			wait = memcQuiet
 		}
 	}

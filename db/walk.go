@@ -154,6 +154,9 @@ func (d *DB) Size() int64 {
 func (d *DB) Status(p *Pending) (map[string]string, error) {
 	rows := expr.StatusRows(d.expr)
 	rows["path"] = d.path()
+	if d.shared != nil {
+		rows["realtype"] = rows["type"] // clients of databases in memory look there
+	}
 	if _, ok := rows["flags"]; ok && d.readOnly {
 		rows["flags"] = "0" // a file that is only read is not marked as open
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gotycoon/db/dberr"
 	"gotycoon/internal/klog"
 	"gotycoon/ulog"
 )
@@ -70,6 +71,11 @@ func rpcSynchronize(c *call) error {
 	if name, _ := c.in.Get("command"); len(name) > 0 {
 		command, limit := string(name), c.backupLimit()
 		post = func(path string, ts ulog.Stamp) error { return c.runCommand(command, path, min(ts, limit)) }
+		if c.db.Info().Shared { // it refuses every command, and first what is no command
+			if err := c.checkCommand(command); err != nil {
+				return errors.Join(dberr.ErrPostproc, err)
+			}
+		}
 	}
 	return c.db.Synchronize(c.in.Has("hard"), post)
 }
@@ -91,14 +97,22 @@ func (c *call) backupLimit() ulog.Stamp {
 // errCommandName refuses a command outside the command directory.
 var errCommandName = errors.New("invalid command name")
 
+// checkCommand refuses what is not the name of a file in the command directory.
+func (c *call) checkCommand(name string) error {
+	if name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		c.opts.Logger.Info("invalid command name: " + name)
+		return fmt.Errorf("%w: %s", errCommandName, name)
+	}
+	return nil
+}
+
 // runCommand runs a command of synchronize, such as a backup script, through the shell as
 // "CMDDIR/NAME" "PATH" "TIMESTAMP". The command inherits the server's environment, working
 // directory and output.
 func (c *call) runCommand(name, path string, ts ulog.Stamp) error {
 	log := c.opts.Logger
-	if name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		log.Info("invalid command name: " + name)
-		return fmt.Errorf("%w: %s", errCommandName, name)
+	if err := c.checkCommand(name); err != nil {
+		return err
 	}
 	what := fmt.Sprintf("%s %q", name, path)
 	log.Log(context.Background(), klog.LevelSystem, "executing: "+what)

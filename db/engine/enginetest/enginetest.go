@@ -37,6 +37,7 @@ func Run(t *testing.T, p Place) {
 		{"settled groups", testSettle},
 		{"reads", testReads},
 		{"slices belong to the caller", testSlices},
+		{"a key of no bytes", testNothing},
 		{"scans", testScans},
 		{"sweep and count", testSweep},
 		{"holds", testHolds},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/engine"
+	"gotycoon/ulog"
 )
 
 func testReads(h *host) {
@@ -41,6 +42,22 @@ func testReads(h *host) {
 	require.NoError(h, err)
 	require.Len(h, page.Records, 258)
 	require.True(h, slices.IsSortedFunc(page.Records, func(a, b engine.Record) int { return bytes.Compare(a.Key.Key, b.Key.Key) }))
+}
+
+// A key or a value of no bytes is the same with a slice and without one.
+func testNothing(h *host) {
+	w := h.writer("a")
+	nothing := engine.Change{If: engine.Any, XT: engine.Forever, Log: []ulog.Update{{SID: 1, Op: ulog.OpSet, Value: stored("", engine.Forever)}}}
+	for _, c := range []engine.Change{set("", "", engine.Any), nothing, {If: engine.Any, Remove: true}, set("", "", engine.Absent), nothing} {
+		w.write(c)
+		for _, key := range [][]byte{nil, {}} {
+			for _, id := range []engine.GroupID{{}, w.next()} {
+				recs, err := w.Read(w.ctx, []engine.Key{{Key: key}}, id)
+				require.NoError(h, err)
+				require.Equal(h, c.Remove, len(recs) == 0)
+			}
+		}
+	}
 }
 
 // Nobody changes a record by changing the bytes that an engine was given, or has returned.
