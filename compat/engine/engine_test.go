@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 	s.settle(increments)
 	total, did, slowest := &tally{}, map[string]int{}, map[string]time.Duration{}
 	begun := time.Now()
-	for act := 0; !t.Failed() && (act == 0 || act*len(faults) < rounds); act++ {
+	for act := 0; !t.Failed() && (act == 0 || count(did) < rounds); act++ {
 		p := s.start(fmt.Sprintf("act%d", act))
 		func() {
 			defer p.wg.Wait()
@@ -52,9 +52,16 @@ func TestFaults(t *testing.T) {
 		for _, v := range s.servers {
 			lost += v.links[0].swallowed() + v.links[1].swallowed()
 		}
-		t.Logf("act %d after %v: %v; %d promotions, %d answers of commits swallowed; faults %v; longest until all served again %v",
-			act, time.Since(begun).Round(time.Second), total, s.terms, lost, did, slowest)
+		t.Logf("act %d after %v: %d faults, %v; %d promotions, %d answers of commits swallowed; faults %v; longest until all served again %v",
+			act, time.Since(begun).Round(time.Second), count(did), total, s.terms, lost, did, slowest)
 	}
+}
+
+func count(did map[string]int) (n int) {
+	for _, times := range did {
+		n += times
+	}
+	return n
 }
 
 // settle makes increments of a few keys at all servers, while links swallow answers of commits. All

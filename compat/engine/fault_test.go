@@ -47,6 +47,12 @@ var faults = []fault{
 	{"shut", false, func(s *stage) func() { return s.spoil(condition{shut: true}, true) }},
 	{"slow", false, func(s *stage) func() { return s.spoil(condition{delay: ms(1 + s.rnd.IntN(40))}, false) }},
 	{"swallow", false, func(s *stage) func() { return s.spoil(condition{swallow: 1 + s.rnd.IntN(4)}, true) }},
+	{"forget", false, func(s *stage) func() {
+		for _, l := range s.some() {
+			l.forget()
+		}
+		return func() {}
+	}},
 	{"crash", true, func(s *stage) func() {
 		require.NoError(s.t, s.nodes[s.primary].Crash())
 		return func() { require.NoError(s.t, s.nodes[s.primary].Start()) }

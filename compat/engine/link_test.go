@@ -19,6 +19,7 @@ type link struct {
 	target string // where it leads
 	state  condition
 	conns  map[net.Conn]net.Conn
+	mute   map[net.Conn]bool // connections that nothing passes any more, and nobody is told
 	closed bool
 	lost   int // answers of commits that were swallowed
 	turn   int // commits
@@ -36,7 +37,7 @@ func newLink(t *testing.T, target string) *link {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := &link{listener: listener, target: target, conns: map[net.Conn]net.Conn{}}
+	l := &link{listener: listener, target: target, conns: map[net.Conn]net.Conn{}, mute: map[net.Conn]bool{}}
 	l.cond = sync.NewCond(&l.mu)
 	l.wg.Go(l.accept)
 	t.Cleanup(l.close)
@@ -60,7 +61,7 @@ func (l *link) connect(near net.Conn) {
 	l.mu.Lock()
 	target := l.target
 	l.mu.Unlock()
-	if !l.pass() {
+	if !l.pass(near) {
 		return
 	}
 	far, err := net.DialTimeout("tcp4", target, time.Second)
@@ -77,24 +78,25 @@ func (l *link) connect(near net.Conn) {
 	l.mu.Unlock()
 	c := &commits{}
 	both := sync.WaitGroup{}
-	both.Go(func() { l.copy(far, near, c.asked) })
+	both.Go(func() { l.copy(near, far, near, c.asked) })
 	both.Go(func() {
-		l.copy(near, far, func(b []byte) bool { return !c.answered(b) || !l.loses() })
+		l.copy(near, near, far, func(b []byte) bool { return !c.answered(b) || !l.loses() })
 	})
 	both.Wait()
 	l.mu.Lock()
 	delete(l.conns, near)
+	delete(l.mute, near)
 	l.mu.Unlock()
 }
 
 // copy passes on what comes, as long as look agrees. The end of a connection waits as data do.
-func (l *link) copy(to, from net.Conn, look func([]byte) bool) {
+func (l *link) copy(near, to, from net.Conn, look func([]byte) bool) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if !l.pass() || err != nil || !look(buf[:n]) {
+		if !l.pass(near) || err != nil || !look(buf[:n]) {
 			return
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
@@ -103,8 +105,8 @@ func (l *link) copy(to, from net.Conn, look func([]byte) bool) {
 	}
 }
 
-// pass waits until data may go on; false: the connection has to break.
-func (l *link) pass() bool {
+// pass waits until data of a connection may go on; false: the connection has to break.
+func (l *link) pass(near net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if delay := l.state.delay; delay > 0 {
@@ -112,7 +114,7 @@ func (l *link) pass() bool {
 		time.Sleep(delay) //lint:sleep the delay is what is tested
 		l.mu.Lock()
 	}
-	for l.state.held && !l.closed {
+	for (l.state.held || l.mute[near]) && !l.closed {
 		l.cond.Wait()
 	}
 	return !l.state.shut && !l.closed
@@ -142,9 +144,22 @@ func (l *link) set(c condition, breaks bool) {
 		for near, far := range l.conns {
 			near.Close()
 			far.Close()
+			delete(l.mute, near)
 		}
 	}
 	l.cond.Broadcast()
+}
+
+// forget has the connections that there are pass nothing any more, as a firewall that was started
+// again. New ones are good. PostgreSQL finds out by itself (tcp_keepalives_idle), here at once; who
+// has dialled is not told.
+func (l *link) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for near, far := range l.conns {
+		l.mute[near] = true
+		far.Close()
+	}
 }
 
 // lead leads to another PostgreSQL from now on.

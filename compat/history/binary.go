@@ -17,7 +17,7 @@ type binaryWire struct {
 }
 
 func dialBinary(p Ports, limit time.Duration) (Wire, error) {
-	conn, err := dial(p.Main)
+	conn, err := Dial(p.Main)
 	if err != nil {
 		return nil, err
 	}

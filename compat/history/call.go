@@ -91,7 +91,7 @@ func wired(w *HTTP, err error) (Wire, error) {
 
 // nothing are the texts by which servers say that they have changed nothing.
 var nothing = []string{
-	"nothing has changed", "no space: ", "too many operations wait for the engine", "the engine does not answer",
+	"permission denied", "server is read-only", "nothing has changed", "nothing was changed", "no space: ", "too many operations wait for the engine",
 }
 
 // failed returns the reply to a request that has come to an error.
@@ -104,10 +104,12 @@ func failed(text string) Reply {
 	return Reply{}
 }
 
-const dialLimit = 500 * time.Millisecond
+// DialLimit is how long opening a connection may take.
+const DialLimit = 500 * time.Millisecond
 
-func dial(port int) (net.Conn, error) {
-	c, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), dialLimit)
+// Dial opens a connection on this machine.
+func Dial(port int) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), DialLimit)
 	if err == nil {
 		// The end of a connection that is closed with data under way must not wait for a paused server.
 		_ = c.(*net.TCPConn).SetLinger(0)

@@ -25,7 +25,7 @@ type HTTP struct {
 
 // DialHTTP opens a connection; limit is how long a request of Ask may take.
 func DialHTTP(port int, limit time.Duration) (*HTTP, error) {
-	conn, err := dial(port)
+	conn, err := Dial(port)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type memcachedWire struct {
 }
 
 func dialMemcached(p Ports, limit time.Duration) (Wire, error) {
-	conn, err := dial(p.Memcached)
+	conn, err := Dial(p.Memcached)
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,13 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 	if err := e.table(ctx, db); err != nil {
 		return nil, err
 	}
-	c, err := e.others.Acquire(ctx)
+	soon, enough := context.WithTimeout(ctx, e.opts.Hold) // nobody holds up a connection or a BEGIN
+	defer enough()
+	c, err := e.others.Acquire(soon)
 	if err != nil {
 		return nil, mean(err, false)
 	}
-	_, err = c.Exec(ctx, "BEGIN")
+	_, err = c.Exec(soon, "BEGIN")
 	if err == nil {
 		_, err = c.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", classDatabase, int(db))
 	}
