@@ -22,6 +22,7 @@ const (
 	Append // to the value, or a new one
 )
 
+// String names the verb.
 func (v Verb) String() string {
 	return [...]string{"get", "set", "add", "remove", "cas", "increment", "bump", "append"}[v]
 }
