@@ -112,7 +112,8 @@ const DialLimit = 500 * time.Millisecond
 func Dial(port int) (net.Conn, error) {
 	c, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", port), DialLimit)
 	if err == nil {
-		// The end of a connection that is closed with data under way must not wait for a paused server.
+		// The end of a connection that is closed with data under way must not wait for a paused
+		// server.
 		_ = c.(*net.TCPConn).SetLinger(0)
 	}
 	return c, err

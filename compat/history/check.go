@@ -75,8 +75,8 @@ type Event struct {
 	Where       string // protocol and server
 }
 
-// Check has porcupine look at the events of each key. It returns how many requests it could use, and
-// of how many the outcome is not known.
+// Check has porcupine look at the events of each key. It returns how many requests it could use,
+// and of how many the outcome is not known.
 func Check(t *testing.T, events []Event) (counted, doubted int) {
 	t.Helper()
 	byKey := map[string][]Event{}
