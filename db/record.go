@@ -250,10 +250,7 @@ func (d *core) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool
 		return err
 	}
 	if d.shared != nil {
-		if err := d.shared.admit(p); err != nil {
-			return err
-		}
-		err := d.shared.clear(from, f)
+		err := d.shared.clear(p, from, f)
 		if err == nil {
 			d.generation.Add(1)
 		}

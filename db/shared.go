@@ -133,10 +133,23 @@ func (s *shared) storable(b *batch) error {
 }
 
 // clear removes all records.
-func (s *shared) clear(from ulog.Update, f *ulog.Position) error {
+func (s *shared) clear(p *Pending, from ulog.Update, f *ulog.Position) error {
 	u := ulog.Update{SID: from.SID, DBID: s.db.index, Op: ulog.OpClear, Origin: from.Origin}
-	clears := &engine.Clear{DB: s.db.index, Log: []ulog.Update{u}}
-	return s.make(gather.Operation{Clear: clears, Position: f, Blind: true}, nil)
+	op := gather.Operation{Clear: &engine.Clear{DB: s.db.index, Log: []ulog.Update{u}}, Position: f, Blind: true}
+	for {
+		if err := s.admit(p); err != nil {
+			return err
+		}
+		_, err := s.groups.Do(context.Background(), op, func(*gather.View) error {
+			if !p.MayGoOn() {
+				return errAgain
+			}
+			return nil
+		})
+		if !errors.Is(err, errAgain) {
+			return engineError(err)
+		}
+	}
 }
 
 // make carries out an operation without a body.

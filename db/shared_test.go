@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,6 +193,36 @@ func TestATransactionKeepsOtherServersWaiting(t *testing.T) {
 	value, _, err = here.Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "123", string(value))
+}
+
+// The answer of a transaction's commit never comes, as behind a firewall that has forgotten the
+// connection: the transaction has been made all the same, and others need not wait for it.
+func TestACommitWithoutAnAnswer(t *testing.T) {
+	var silent atomic.Bool
+	place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+		if c.Name == mem.Write && silent.CompareAndSwap(true, false) {
+			f.Answer = time.Hour
+		}
+		return f
+	}})
+	c := mustOpen(t, Options{Shared: place.Server("a"), Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "x")
+	d := c.DB(0)
+	tx, err := d.Begin(nil, true)
+	require.NoError(t, err)
+	require.NoError(t, tx.DB().Set(nil, []byte("k"), []byte("1"), record.Never))
+	silent.Store(true)
+	done := make(chan error, 1)
+	go func() { done <- tx.Commit(nil) }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the transaction waits for an answer that does not come")
+	}
+	require.NoError(t, d.Append(nil, []byte("k"), []byte("2"), record.Never))
+	value, _, err := d.Get(nil, nil, []byte("k"))
+	require.NoError(t, err)
+	require.Equal(t, "12", string(value))
 }
 
 // The visitor of a script runs once, whatever fails, and no group of others waits in its lane for

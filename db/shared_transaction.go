@@ -69,7 +69,7 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 		return engineError(err)
 	}
 	g.ID = engine.GroupID{Lane: lane, Seq: 1}
-	_, err = l.tx.Commit(context.Background(), g)
+	_, err = gather.Once(s.groups, func(ctx context.Context) (engine.Result, error) { return l.tx.Commit(ctx, g) })
 	if err == nil || engine.KindOf(err) != engine.Unknown {
 		return engineError(err)
 	}

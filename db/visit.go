@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
 	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
@@ -45,9 +46,11 @@ func (d *DB) AcceptIf(p *Pending, key []byte, number uint64, visit record.Visito
 	})
 }
 
-// numbered returns ErrConflict when there is a record and it has another number.
+// numbered returns ErrConflict when there is a record and it has another number. Whoever was told
+// engine.Replaced has a number of no record: the record that was changed in this very group, which
+// reads as the same number, is not meant.
 func (b *batch) numbered(key []byte, found bool, number uint64) error {
-	if found && number != 0 && b.unique(key) != number {
+	if found && number != 0 && (number == engine.Replaced || b.unique(key) != number) {
 		return dberr.ErrConflict
 	}
 	return nil

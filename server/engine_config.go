@@ -23,19 +23,21 @@ type EngineConfig struct {
 // IsEngineURL reports whether a value of -pldb is the URL of an engine that several servers share.
 func IsEngineURL(s string) bool { return strings.Contains(s, "://") }
 
-// RedactedURL returns the URL of an engine without its password.
+// RedactedURL returns what may be shown of the URL of an engine: scheme, user, hosts and database.
+// Of a text that is no good URL only the scheme is shown, because a password can be anywhere.
 func RedactedURL(s string) string {
+	scheme, rest, _ := strings.Cut(s, "://")
+	hidden := scheme + "://…"
 	u, err := url.Parse(s)
-	if err != nil {
-		scheme, _, _ := strings.Cut(s, "://")
-		return scheme + "://…"
+	if err != nil || strings.Count(rest, "@") > 1 || u.Fragment != "" || strings.ContainsAny(u.Path+u.Host, "@#?") {
+		return hidden
 	}
-	q := u.Query()
-	for _, secret := range []string{"password", "sslpassword"} {
-		if q.Has(secret) {
-			q.Set(secret, "xxxxx")
-			u.RawQuery = q.Encode()
-		}
+	if u.User == nil && strings.Contains(rest, "@") {
+		return hidden
 	}
-	return u.Redacted()
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if u.User != nil {
+		shown.User = url.User(u.User.Username())
+	}
+	return shown.String()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/history"
 )
 
 // balancer is one address for old clients: it connects them to any member that listens. The
@@ -48,7 +50,7 @@ func (b *balancer) accept() {
 func (b *balancer) connect(near net.Conn, n int) {
 	defer near.Close()
 	for i := range b.ports {
-		far, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", b.ports[(n+i)%len(b.ports)]), dialLimit)
+		far, err := net.DialTimeout("tcp4", fmt.Sprintf("127.0.0.1:%d", b.ports[(n+i)%len(b.ports)]), history.DialLimit)
 		if err != nil {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"gotycoon/compat/history"
 )
 
 // play is the clients of one act, and what they have been told.
@@ -29,6 +31,12 @@ type play struct {
 	issuers map[string][]*issuer // by service
 }
 
+const (
+	askLimit = time.Second // of one request
+	// waitLimit is for clients that are still there when a paused server goes on.
+	waitLimit = 8 * time.Second
+)
+
 // generation is how long clients use the same keys: few requests of unknown outcome are then on one
 // key, each of which doubles the work of the check.
 const generation = time.Second
@@ -37,12 +45,12 @@ const generation = time.Second
 func start(c *cluster, name string, seed uint64) *play {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &play{cluster: c, name: name, began: time.Now(), members: c.data(), hint: c.data()[0], stop: stop}
-	for i := range 3 * len(protocols) {
-		a := &asker{play: p, id: i, protocol: protocols[i%len(protocols)], limit: askLimit, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-		if i >= len(protocols) {
+	for i := range 3 * len(history.Protocols) {
+		a := &asker{play: p, id: i, protocol: history.Protocols[i%len(history.Protocols)], limit: askLimit, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
+		if i >= len(history.Protocols) {
 			a.limit = waitLimit
 		}
-		a.lazy = i >= 2*len(protocols)
+		a.lazy = i >= 2*len(history.Protocols)
 		p.clients = append(p.clients, a)
 		p.wg.Go(func() { a.run(ctx) })
 	}
@@ -105,15 +113,15 @@ func (p *play) acknowledged(m *member) {
 type asker struct {
 	play     *play
 	id       int
-	protocol protocol
+	protocol history.Protocol
 	limit    time.Duration
 	lazy     bool // it asks a server that was paused meanwhile, or is not the primary any more
 	rnd      *rand.Rand
 
-	wire   wire    // nil: none
-	at     *member // where it leads
+	wire   history.Wire // nil: none
+	at     *member      // where it leads
 	count  int
-	events []event
+	events []history.Event
 }
 
 func (a *asker) run(ctx context.Context) {
@@ -136,12 +144,12 @@ func (a *asker) run(ctx context.Context) {
 // connect makes a connection that has carried out an update: what is read by it is the primary's.
 func (a *asker) connect() bool {
 	a.at = a.play.pick(a.rnd.IntN(99))
-	w, err := a.protocol.dial(a.at, a.limit)
+	w, err := a.protocol.Dial(a.at.reach(), a.limit)
 	if err != nil {
 		return false
 	}
-	if w.ask(call{verb: set, key: fmt.Sprintf("client-%d", a.id), value: "here"}).certainty != done {
-		w.close()
+	if w.Ask(history.Call{Verb: history.Set, Key: fmt.Sprintf("client-%d", a.id), Value: "here"}).Certainty != history.Done {
+		w.Close()
 		return false
 	}
 	a.wire = w
@@ -151,7 +159,7 @@ func (a *asker) connect() bool {
 
 func (a *asker) hangUp() {
 	if a.wire != nil {
-		a.wire.close()
+		a.wire.Close()
 		a.wire = nil
 	}
 }
@@ -159,19 +167,19 @@ func (a *asker) hangUp() {
 // turn makes one request, or two, and reports whether all were answered.
 func (a *asker) turn() bool {
 	c := a.choose()
-	if c.verb == cas {
-		r := a.ask(call{verb: get, key: c.key})
-		if r.certainty != done {
+	if c.Verb == history.Cas {
+		r := a.ask(history.Call{Verb: history.Get, Key: c.Key})
+		if r.Certainty != history.Done {
 			return false
 		}
-		switch c.old = r.value; {
-		case c.old == "" && a.protocol.name == "memcached":
-			c.verb = set
-		case a.rnd.IntN(5) == 0 && a.protocol.name != "memcached":
-			c.old = "other"
+		switch c.Old = r.Value; {
+		case c.Old == "" && a.protocol.Name == "memcached":
+			c.Verb = history.Set
+		case a.rnd.IntN(5) == 0 && a.protocol.Name != "memcached":
+			c.Old = "other"
 		}
 	}
-	if a.ask(c).certainty != done {
+	if a.ask(c).Certainty != history.Done {
 		return false
 	}
 	if a.rnd.IntN(200) == 0 {
@@ -182,22 +190,24 @@ func (a *asker) turn() bool {
 
 // choose returns the next request. A key is a text that all protocols change, a counter of
 // procedures, or a number of memcached.
-func (a *asker) choose() call {
+func (a *asker) choose() history.Call {
 	a.count++
 	kind := []string{"text", "text", "text", "counter", "decimal"}[a.rnd.IntN(5)]
-	c := call{key: a.play.key(kind, a.rnd.IntN(2)), by: 1 + a.rnd.IntN(9)}
-	verbs := map[string][]verb{
-		"text": {get, set, get, cas, remove, set, cas}, "counter": {get, incr, bump, incr, remove}, "decimal": {get, set, bump, bump, remove},
+	c := history.Call{Key: a.play.key(kind, a.rnd.IntN(2)), By: 1 + a.rnd.IntN(9)}
+	verbs := map[string][]history.Verb{
+		"text":    {history.Get, history.Set, history.Get, history.Cas, history.Remove, history.Set, history.Cas},
+		"counter": {history.Get, history.Incr, history.Bump, history.Incr, history.Remove},
+		"decimal": {history.Get, history.Set, history.Bump, history.Bump, history.Remove},
 	}[kind]
-	c.verb = verbs[a.rnd.IntN(len(verbs))]
-	fits := a.wire.can(c.verb) && (kind != "decimal" || c.verb != bump || a.protocol.name == "memcached") &&
-		(kind != "counter" || c.verb != bump || a.protocol.name == "rpc")
+	c.Verb = verbs[a.rnd.IntN(len(verbs))]
+	fits := a.wire.Can(c.Verb) && (kind != "decimal" || c.Verb != history.Bump || a.protocol.Name == "memcached") &&
+		(kind != "counter" || c.Verb != history.Bump || a.protocol.Name == "rpc")
 	if !fits || a.lazy && a.rnd.IntN(4) > 0 {
-		c.verb = get
+		c.Verb = history.Get
 	}
-	c.value = fmt.Sprintf("%d-%d", a.id, a.count)
+	c.Value = fmt.Sprintf("%d-%d", a.id, a.count)
 	if kind == "decimal" {
-		c.value = strconv.Itoa(a.id*1_000_000 + a.count*10)
+		c.Value = strconv.Itoa(a.id*1_000_000 + a.count*10)
 	}
 	return c
 }
@@ -208,12 +218,12 @@ func (p *play) key(kind string, n int) string {
 }
 
 // ask makes a request and notes what can be relied on.
-func (a *asker) ask(c call) reply {
+func (a *asker) ask(c history.Call) history.Reply {
 	began := time.Since(a.play.began)
-	r := a.wire.ask(c)
-	e := event{call: c, reply: r, began: began, over: time.Since(a.play.began), client: a.id, where: fmt.Sprintf("%s@%d", a.protocol.name, a.at.index)}
+	r := a.wire.Ask(c)
+	e := history.Event{Call: c, Reply: r, Began: began, Over: time.Since(a.play.began), Client: a.id, Where: fmt.Sprintf("%s@%d", a.protocol.Name, a.at.index)}
 	a.events = append(a.events, e)
-	if r.certainty != done {
+	if r.Certainty != history.Done {
 		a.hangUp()
 	}
 	return r

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/history"
 )
 
 // rounds is how many misfortunes there are.
@@ -113,12 +115,12 @@ func perform(t *testing.T, c *cluster, rounds int) {
 func (s *stage) clean(t *testing.T) {
 	t.Helper()
 	require.True(t, eventually(patience, func() bool {
-		w, err := dialHTTP(s.play.primary(), askLimit, false)
+		w, err := history.DialHTTP(s.play.primary().port, askLimit)
 		if err != nil {
 			return false
 		}
-		defer w.close()
-		status, _, err := w.(*httpWire).procedure("clear", statusLimit)
+		defer w.Close()
+		status, _, err := w.Procedure("clear", statusLimit)
 		return err == nil && status == http.StatusOK
 	}), "the databases cannot be emptied")
 	sameEverywhere(t, s.data())
@@ -144,21 +146,21 @@ func judge(t *testing.T, c *cluster, p *play, total *tally) {
 		total.acknowledged += l.acknowledged()
 		l.check(t, has)
 	}
-	var events []event
+	var events []history.Event
 	keys := map[string]bool{}
 	for _, a := range p.clients {
 		events = append(events, a.events...)
 		for _, e := range a.events {
-			keys[e.call.key] = true
+			keys[e.Call.Key] = true
 		}
 	}
 	now := time.Since(p.began)
 	for key := range keys { // what is there in the end is a last read
-		r := reply{certainty: done, value: has[key]}
-		r.ok = r.value != ""
-		events = append(events, event{call: call{verb: get, key: key}, reply: r, began: now, over: now + 1, client: -1, where: "all members"})
+		r := history.Reply{Certainty: history.Done, Value: has[key]}
+		r.OK = r.Value != ""
+		events = append(events, history.Event{Call: history.Call{Verb: history.Get, Key: key}, Reply: r, Began: now, Over: now + 1, Client: -1, Where: "all members"})
 	}
-	counted, doubted := checkHistory(t, events)
+	counted, doubted := history.Check(t, events)
 	total.events += counted
 	total.doubted += doubted
 	for _, m := range c.members {

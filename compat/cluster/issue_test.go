@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gotycoon/client/wire/counter/frame"
+	"gotycoon/compat/history"
 )
 
 // issued is a number that a client was given: a fencing token, a sequence number, or nothing but
@@ -34,7 +35,7 @@ type issuer struct {
 
 func (i *issuer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if conn, err := net.DialTimeout("tcp4", i.addr, dialLimit); err == nil {
+		if conn, err := net.DialTimeout("tcp4", i.addr, history.DialLimit); err == nil {
 			i.serve(ctx, conn)
 			conn.Close()
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/compat/history"
 )
 
 // ledger is a client that sets keys of its own, each once, as fast as it can.
@@ -22,13 +23,13 @@ type ledger struct {
 }
 
 func (l *ledger) run(ctx context.Context) {
-	var w wire
+	var w history.Wire
 	var at *member
 	for ctx.Err() == nil {
 		if w == nil {
 			at = l.play.pick(l.n)
 			var err error
-			if w, err = protocols[l.n%len(protocols)].dial(at, askLimit); err != nil {
+			if w, err = history.Protocols[l.n%len(history.Protocols)].Dial(at.reach(), askLimit); err != nil {
 				l.n++
 				wait(ctx, 10*time.Millisecond)
 				continue
@@ -36,21 +37,21 @@ func (l *ledger) run(ctx context.Context) {
 		}
 		l.n++
 		key := fmt.Sprintf("%s-ledger-%d-%d", l.play.name, l.id, l.n)
-		r := w.ask(call{verb: set, key: key, value: key})
-		switch r.certainty {
-		case done:
+		r := w.Ask(history.Call{Verb: history.Set, Key: key, Value: key})
+		switch r.Certainty {
+		case history.Done:
 			l.sure[key] = true
 			l.play.acknowledged(at)
 			continue
-		case unknown:
+		case history.Unknown:
 			l.sure[key] = false
 		}
-		w.close()
+		w.Close()
 		w = nil
 		wait(ctx, 5*time.Millisecond)
 	}
 	if w != nil {
-		w.close()
+		w.Close()
 	}
 }
 
@@ -100,28 +101,28 @@ type probe struct {
 const probeEvery = 5 * time.Millisecond
 
 func (p *probe) run(ctx context.Context) {
-	var w wire
+	var w *history.HTTP
 	at := 0
 	for n := 0; ctx.Err() == nil; n++ {
 		if w == nil {
 			var err error
-			if w, err = dialHTTP(p.play.each(at), askLimit, false); err != nil {
+			if w, err = history.DialHTTP(p.play.each(at).port, askLimit); err != nil {
 				at++
 				wait(ctx, probeEvery)
 				continue
 			}
 		}
-		if r := w.ask(call{verb: set, key: "probe", value: fmt.Sprint(n)}); r.certainty == done {
+		if r := w.Ask(history.Call{Verb: history.Set, Key: "probe", Value: fmt.Sprint(n)}); r.Certainty == history.Done {
 			p.mark(time.Now())
 		} else {
-			w.close()
+			w.Close()
 			w = nil
 			at++
 		}
 		wait(ctx, probeEvery)
 	}
 	if w != nil {
-		w.close()
+		w.Close()
 	}
 }
 
@@ -235,7 +236,7 @@ func (m *member) contents(ctx context.Context) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		has[r.Key] = number(string(r.Value))
+		has[r.Key] = history.Number(string(r.Value))
 	}
 	return has, nil
 }

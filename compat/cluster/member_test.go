@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/history"
 	"gotycoon/compat/ktproc"
 )
 
@@ -142,6 +143,9 @@ func (c *cluster) data() (all []*member) {
 }
 
 func (m *member) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port)) }
+
+// reach returns the ports for clients.
+func (m *member) reach() history.Ports { return history.Ports{Main: m.port, Memcached: m.memc} }
 
 // start starts the process; it need not be the first one. list is empty for a server that joins.
 func (m *member) start(list string) {

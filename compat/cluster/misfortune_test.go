@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gotycoon/compat/history"
 )
 
 // misfortune is something bad. It happens, lasts, and is mended.
@@ -196,9 +198,9 @@ func (s *stage) end(kill bool) func() {
 
 // forget has a member remove what it can of its update log.
 func (s *stage) forget(m *member) {
-	if w, err := dialHTTP(m, askLimit, false); err == nil {
-		defer w.close()
-		_, _, _ = w.(*httpWire).procedure("ulog_remove", askLimit, "ts", "now") // or not
+	if w, err := history.DialHTTP(m.port, askLimit); err == nil {
+		defer w.Close()
+		_, _, _ = w.Procedure("ulog_remove", askLimit, "ts", "now") // or not
 	}
 }
 

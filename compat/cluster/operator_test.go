@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/history"
 )
 
 const (
@@ -20,12 +22,12 @@ const (
 
 // change gives an order to the cluster by a member.
 func (m *member) change(do string, fields ...string) error {
-	w, err := dialHTTP(m, askLimit, false)
+	w, err := history.DialHTTP(m.port, askLimit)
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	status, out, err := w.(*httpWire).procedure("cluster_change", changeLimit, append([]string{"do", do}, fields...)...)
+	defer w.Close()
+	status, out, err := w.Procedure("cluster_change", changeLimit, append([]string{"do", do}, fields...)...)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("%d %s", status, out["ERROR"])
 	}
@@ -34,12 +36,12 @@ func (m *member) change(do string, fields ...string) error {
 
 // roles asks a member for the roles of all, by their names.
 func (m *member) roles() (map[string]string, error) {
-	w, err := dialHTTP(m, askLimit, false)
+	w, err := history.DialHTTP(m.port, askLimit)
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
-	status, out, err := w.(*httpWire).procedure("cluster_status", statusLimit)
+	defer w.Close()
+	status, out, err := w.Procedure("cluster_status", statusLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +58,12 @@ func (m *member) roles() (map[string]string, error) {
 
 // streams reports whether a follower has what a primary could begin with.
 func (m *member) streams() bool {
-	w, err := dialHTTP(m, askLimit, false)
+	w, err := history.DialHTTP(m.port, askLimit)
 	if err != nil {
 		return false
 	}
-	defer w.close()
-	_, out, err := w.(*httpWire).procedure("report", statusLimit)
+	defer w.Close()
+	_, out, err := w.Procedure("report", statusLimit)
 	return err == nil && out["repl_state"] == "streaming"
 }
 

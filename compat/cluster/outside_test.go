@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/history"
 )
 
 // series sets keys of its own to values that grow, and notes what was acknowledged.
@@ -25,7 +27,7 @@ type series struct {
 }
 
 func (s *series) run(ctx context.Context, where func() *member) {
-	var w wire
+	var w *history.HTTP
 	for ctx.Err() == nil {
 		if w == nil {
 			m := where()
@@ -34,7 +36,7 @@ func (s *series) run(ctx context.Context, where func() *member) {
 				continue
 			}
 			var err error
-			if w, err = dialHTTP(m, askLimit, false); err != nil {
+			if w, err = history.DialHTTP(m.port, askLimit); err != nil {
 				w = nil
 				wait(ctx, 5*time.Millisecond)
 				continue
@@ -42,16 +44,16 @@ func (s *series) run(ctx context.Context, where func() *member) {
 		}
 		s.n++
 		key, value := fmt.Sprintf("series-%d-%d", s.id, s.n%20), strconv.Itoa(s.n)
-		if w.ask(call{verb: set, key: key, value: value}).certainty == done {
+		if w.Ask(history.Call{Verb: history.Set, Key: key, Value: value}).Certainty == history.Done {
 			s.sure = append(s.sure, key+"="+value)
 			continue
 		}
-		w.close()
+		w.Close()
 		w = nil
 		wait(ctx, 5*time.Millisecond)
 	}
 	if w != nil {
-		w.close()
+		w.Close()
 	}
 }
 
@@ -142,15 +144,15 @@ func (m *member) loneUpdate(t *testing.T, key string) {
 	for _, o := range others(m) {
 		o.signal(syscall.SIGSTOP)
 	}
-	w, err := dialHTTP(m, waitLimit, false)
+	w, err := history.DialHTTP(m.port, waitLimit)
 	require.NoError(t, err)
-	defer w.close()
+	defer w.Close()
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		w.ask(call{verb: set, key: key, value: "1"})
+		w.Ask(history.Call{Verb: history.Set, Key: key, Value: "1"})
 	}()
-	defer func() { w.close(); <-asked }()
+	defer func() { w.Close(); <-asked }()
 	require.True(t, eventually(patience, func() bool {
 		logs, _ := filepath.Glob(filepath.Join(m.dir, "ulog", "*.ulog"))
 		for _, path := range logs {
@@ -171,11 +173,11 @@ func TestASlaveGoesFromMemberToMember(t *testing.T) {
 	late := others(primary)[0]
 	late.stop(true)
 	const updates = 1000
-	w, err := dialHTTP(primary, askLimit, false)
+	w, err := history.DialHTTP(primary.port, askLimit)
 	require.NoError(t, err)
-	defer w.close()
+	defer w.Close()
 	for n := range updates {
-		require.Equal(t, done, w.ask(call{verb: set, key: "k" + strconv.Itoa(n), value: "1"}).certainty)
+		require.Equal(t, history.Done, w.Ask(history.Call{Verb: history.Set, Key: "k" + strconv.Itoa(n), Value: "1"}).Certainty)
 	}
 	late.restart()
 	c.settled(t, c.members...)

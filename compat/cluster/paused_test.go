@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/history"
 )
 
 // TestPausedPrimary: a primary that is paused, and goes on when there is another, answers nothing to
@@ -18,11 +20,11 @@ func TestPausedPrimary(t *testing.T) {
 	for round := range rounds(t, 1) {
 		former := c.settled(t, c.members...)
 		old, fresh := "old-"+strconv.Itoa(round), "new-"+strconv.Itoa(round)
-		var wires []wire
-		for i := range 8 * len(protocols) {
-			w, err := protocols[i%len(protocols)].dial(former, waitLimit)
+		var wires []history.Wire
+		for i := range 8 * len(history.Protocols) {
+			w, err := history.Protocols[i%len(history.Protocols)].Dial(former.reach(), waitLimit)
 			require.NoError(t, err)
-			require.Equal(t, done, w.ask(call{verb: set, key: "k", value: old}).certainty)
+			require.Equal(t, history.Done, w.Ask(history.Call{Verb: history.Set, Key: "k", Value: old}).Certainty)
 			wires = append(wires, w)
 		}
 		former.signal(syscall.SIGSTOP)
@@ -39,10 +41,10 @@ func TestPausedPrimary(t *testing.T) {
 		for _, w := range wires {
 			asked.Add(1)
 			answered.Go(func() {
-				defer w.close()
+				defer w.Close()
 				time.AfterFunc(100*time.Millisecond, asked.Done) // the request is with the system by then
-				if r := w.ask(call{verb: get, key: "k"}); r.certainty == done && r.value != fresh {
-					t.Errorf("%s: a server that was paused has answered %q when %q was acknowledged by another", former.name, r.value, fresh)
+				if r := w.Ask(history.Call{Verb: history.Get, Key: "k"}); r.Certainty == history.Done && r.Value != fresh {
+					t.Errorf("%s: a server that was paused has answered %q when %q was acknowledged by another", former.name, r.Value, fresh)
 				}
 			})
 		}
@@ -54,10 +56,10 @@ func TestPausedPrimary(t *testing.T) {
 
 // set reports whether a member has carried out an update.
 func (m *member) set(key, value string) bool {
-	w, err := dialHTTP(m, askLimit, false)
+	w, err := history.DialHTTP(m.port, askLimit)
 	if err != nil {
 		return false
 	}
-	defer w.close()
-	return w.ask(call{verb: set, key: key, value: value}).certainty == done
+	defer w.Close()
+	return w.Ask(history.Call{Verb: history.Set, Key: key, Value: value}).Certainty == history.Done
 }

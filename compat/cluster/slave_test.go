@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gotycoon/client/wire/frame"
+	"gotycoon/compat/history"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
@@ -72,7 +73,7 @@ func (s *slave) down() {
 
 // follow takes updates from a member until the connection ends.
 func (s *slave) follow(m *member, stop chan struct{}) error {
-	c, err := dial(m.port)
+	c, err := history.Dial(m.port)
 	if err != nil {
 		return err
 	}

@@ -133,6 +133,8 @@ var arrows = map[string][]string{
 	"compat/cluster":       {},
 	"compat/upgrade":       {},
 	"compat/crash":         {},
+	"compat/engine":        {},
+	"compat/history":       {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
 	"compat/recordings":    {},

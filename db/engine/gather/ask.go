@@ -36,3 +36,6 @@ func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T
 		return answer, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("no answer from the engine within %v: %w", g.opts.Timeout, err)}
 	}
 }
+
+// Once makes a call that must not be repeated, for as long as Options.Timeout.
+func Once[T any](g *Gather, f func(ctx context.Context) (T, error)) (T, error) { return call(g, f) }

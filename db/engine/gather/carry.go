@@ -90,7 +90,7 @@ func (l *lane) read() error {
 func (l *lane) make() (g *engine.Group, changes bool) {
 	g = &engine.Group{ID: l.id, Whole: l.broad}
 	g.Changes, changes = l.view.conclude()
-	if len(l.group) > 0 {
+	if len(l.group) > 0 && !l.group[0].failed() {
 		first := &l.group[0].op // alone, if it has any of these
 		g.Clear, g.Position, g.Guard = first.Clear, first.Position, first.Guard
 	}

@@ -53,7 +53,7 @@ type Operation struct {
 	Size int
 
 	// As in engine.Group. What they point to must not change any more. With a Clear the body is
-	// blind.
+	// blind. An error of the body keeps them from being made.
 	Clear    *engine.Clear
 	Position *ulog.Position
 	Guard    *engine.Term

@@ -198,6 +198,13 @@ func (t *task) begin(v *View) bool {
 	return true
 }
 
+// failed reports whether the body has returned an error.
+func (t *task) failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err != nil
+}
+
 // again makes a task one that waits.
 func (t *task) again() {
 	t.mu.Lock()

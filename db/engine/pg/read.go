@@ -72,14 +72,6 @@ func readArgs(keys []engine.Key) []any {
 	return args
 }
 
-// notNull returns bytes for a parameter, where no slice would be NULL and not a key of no bytes.
-func notNull(p []byte) []byte {
-	if p == nil {
-		return []byte{}
-	}
-	return p
-}
-
 // collect reads rows of (database, k, xt, ver, v) in the order of their keys. Values come as
 // PostgreSQL's binary format has them: bytes as they are, numbers in big-endian order.
 func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {

@@ -23,16 +23,9 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 	if err := e.table(ctx, db); err != nil {
 		return nil, err
 	}
-	c, err := e.others.Acquire(ctx)
+	c, err := e.locked(ctx, db)
 	if err != nil {
-		return nil, mean(err, false)
-	}
-	_, err = c.Exec(ctx, "BEGIN")
-	if err == nil {
-		_, err = c.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", classDatabase, int(db))
-	}
-	if err != nil {
-		return nil, e.abandon(c, e.others, err)
+		return nil, err
 	}
 	x := &tx{e: e, c: c}
 	ended, cancel := context.WithCancel(ctx)
@@ -49,6 +42,36 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 		return mine
 	}
 	return x, nil
+}
+
+// locked returns a connection whose transaction has a database's lock. Nobody holds up a connection
+// or a BEGIN; another transaction may hold the lock for as long as it likes, but a connection that
+// was forgotten on its way would wait for ever, so another one takes its place now and then.
+func (e *Engine) locked(ctx context.Context, db uint16) (*pgxpool.Conn, error) {
+	for {
+		soon, enough := context.WithTimeout(ctx, e.opts.Hold)
+		c, err := e.others.Acquire(soon)
+		if err != nil {
+			enough()
+			return nil, mean(err, false)
+		}
+		begun := false
+		if _, err = c.Exec(soon, "BEGIN"); err == nil {
+			begun = true
+			_, err = c.Exec(soon, "SELECT pg_advisory_xact_lock($1, $2)", classDatabase, int(db))
+		}
+		late := soon.Err() != nil && ctx.Err() == nil
+		enough()
+		if err == nil {
+			return c, nil
+		}
+		if err = e.abandon(c, e.others, err); late {
+			e.others.Reset() // whoever has forgotten one has forgotten the others
+		}
+		if !begun || !late {
+			return nil, err
+		}
+	}
 }
 
 // Commit makes a group under the lock.

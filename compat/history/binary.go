@@ -1,4 +1,4 @@
-package cluster
+package history
 
 import (
 	"bufio"
@@ -16,52 +16,52 @@ type binaryWire struct {
 	limit time.Duration // of one request
 }
 
-func dialBinary(m *member, limit time.Duration) (wire, error) {
-	conn, err := dial(m.port)
+func dialBinary(p Ports, limit time.Duration) (Wire, error) {
+	conn, err := Dial(p.Main)
 	if err != nil {
 		return nil, err
 	}
 	return &binaryWire{conn: conn, in: bufio.NewReader(conn), limit: limit}, nil
 }
 
-func (w *binaryWire) close() { _ = w.conn.Close() }
+func (w *binaryWire) Close() { _ = w.conn.Close() }
 
-func (w *binaryWire) can(v verb) bool { return v == get || v == set || v == remove }
+func (w *binaryWire) Can(v Verb) bool { return v == Get || v == Set || v == Remove }
 
-var magics = map[verb]byte{set: 0xB8, remove: 0xB9, get: 0xBA}
+var magics = map[Verb]byte{Set: 0xB8, Remove: 0xB9, Get: 0xBA}
 
-func (w *binaryWire) ask(c call) reply {
+func (w *binaryWire) Ask(c Call) Reply {
 	_ = w.conn.SetDeadline(time.Now().Add(w.limit))
-	magic := magics[c.verb]
+	magic := magics[c.Verb]
 	req := append([]byte{magic}, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0) // flags, one record, database 0
-	req = binary.BigEndian.AppendUint32(req, uint32(len(c.key)))
-	if c.verb == set {
-		req = binary.BigEndian.AppendUint32(req, uint32(len(c.value)))
+	req = binary.BigEndian.AppendUint32(req, uint32(len(c.Key)))
+	if c.Verb == Set {
+		req = binary.BigEndian.AppendUint32(req, uint32(len(c.Value)))
 		req = binary.BigEndian.AppendUint64(req, 1<<63-1)
 	}
-	req = append(req, c.key...)
-	if c.verb == set {
-		req = append(req, c.value...)
+	req = append(req, c.Key...)
+	if c.Verb == Set {
+		req = append(req, c.Value...)
 	}
 	if _, err := w.conn.Write(req); err != nil {
-		return doubtful
+		return Reply{}
 	}
 	var head [5]byte
 	if _, err := io.ReadFull(w.in, head[:1]); err != nil || head[0] != magic {
-		return doubtful
+		return Reply{}
 	}
 	if _, err := io.ReadFull(w.in, head[1:]); err != nil {
-		return doubtful
+		return Reply{}
 	}
 	count := binary.BigEndian.Uint32(head[1:])
-	if c.verb != get || count == 0 {
-		return reply{certainty: done, ok: count > 0}
+	if c.Verb != Get || count == 0 {
+		return Reply{Certainty: Done, OK: count > 0}
 	}
 	value, err := w.record()
 	if err != nil {
-		return doubtful
+		return Reply{}
 	}
-	return reply{certainty: done, ok: true, value: number(value)}
+	return Reply{Certainty: Done, OK: true, Value: Number(value)}
 }
 
 func (w *binaryWire) record() (value string, err error) {
@@ -71,7 +71,7 @@ func (w *binaryWire) record() (value string, err error) {
 	}
 	keySize, size := binary.BigEndian.Uint32(sizes[2:]), binary.BigEndian.Uint32(sizes[6:])
 	if keySize+size > 1<<20 {
-		return "", errors.New("the reply makes no sense")
+		return "", errors.New("the Reply makes no sense")
 	}
 	text := make([]byte, keySize+size)
 	_, err = io.ReadFull(w.in, text)
