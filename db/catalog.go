@@ -37,6 +37,7 @@ type Catalog struct {
 	gate gate.Gate // of all databases
 
 	groups *gather.Gather // nil without Options.Shared
+	lanes  lanes          // of transactions in the engine
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue

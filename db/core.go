@@ -222,6 +222,7 @@ type shared struct {
 	db     *core
 	engine engine.Engine
 	groups *gather.Gather
+	lanes  *lanes        // of the server's transactions
 	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
@@ -236,7 +237,14 @@ type figures struct {
 // lock is the engine's lock of a database for one transaction.
 type lock struct {
 	tx  engine.Tx
-	end func() // of the context under which it is held
+	end func()         // of the context under which it is held
+	id  engine.GroupID // that its group will have
+}
+
+// lanes are those of a server's transactions in the engine, of all its databases.
+type lanes struct {
+	mu   sync.Mutex
+	free []engine.GroupID // the next group of each lane that no transaction has
 }
 
 // versions is what last writer wins needs of one database: the file, which has the versions, and

@@ -227,7 +227,7 @@ func (c *opening) share(d *DB) error {
 			return &dberr.Error{Code: dberr.InvalidOperation, Message: name + " needs a database of the server's own, not one in an engine that servers share"}
 		}
 	}
-	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups}
+	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups, lanes: &c.lanes}
 	d.maxKey = c.opts.Shared.Limits().Key
 	d.now = func() time.Time { return time.Unix(c.opts.Shared.Now(), 0) }
 	return nil

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
@@ -10,44 +12,83 @@ import (
 	"gotycoon/ulog"
 )
 
-// lock locks the database in the engine: groups of all servers wait. stop ends the wait.
+// errLocked: the engine's lock of a database was not to be had in time.
+var errLocked error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
+	Message: "another server has the database for a transaction: nothing was changed, try again later"}
+
+// lock locks the database in the engine: groups of all servers wait. stop ends the wait, and so does
+// -engine-timeout: procedures of two servers, each with a database that the other one wants, would
+// wait for each other for ever, and no engine sees that.
 func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
+	id, err := s.lanes.take(s)
+	if err != nil {
+		return nil, err
+	}
 	ctx, end := context.WithCancel(context.Background())
+	var late, interrupted atomic.Bool
+	limit := time.AfterFunc(s.groups.Timeout(), func() { late.Store(true); end() })
 	waited := make(chan struct{})
-	defer close(waited)
-	interrupted := make(chan struct{})
 	go func() {
 		select {
 		case <-stop:
-			close(interrupted)
+			interrupted.Store(true)
 			end()
 		case <-waited:
 		}
 	}()
 	tx, err := gather.Retry(ctx, s.groups, func() (engine.Tx, error) { return s.engine.Begin(ctx, s.db.index) })
-	if err == nil {
-		return &lock{tx, end}, nil
+	close(waited)
+	if limit.Stop(); err == nil {
+		return &lock{tx: tx, end: end, id: id}, nil
 	}
 	end()
-	select {
-	case <-interrupted:
+	s.lanes.give(id)
+	switch {
+	case interrupted.Load():
 		return nil, dberr.ErrInterrupted
-	default:
-		return nil, engineError(err)
+	case late.Load():
+		return nil, errLocked
+	}
+	return nil, engineError(err)
+}
+
+// take returns the ID of the next group of a lane that nobody else uses. The engine has so many
+// lanes and no more, so a lane serves one transaction after the other.
+func (n *lanes) take(s *shared) (engine.GroupID, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if last := len(n.free) - 1; last >= 0 {
+		id := n.free[last]
+		n.free = n.free[:last]
+		return id, nil
+	}
+	lane, err := gather.Ask(context.Background(), s.groups, s.engine.Lane)
+	return engine.GroupID{Lane: lane, Seq: 1}, engineError(err)
+}
+
+// give gives back a lane whose group id was not written.
+func (n *lanes) give(id engine.GroupID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if id.Seq <= engine.LastSeq {
+		n.free = append(n.free, id)
 	}
 }
 
-// abort ends the lock.
-func (l *lock) abort() {
+// next gives back a lane whose group id was written, or was settled.
+func (n *lanes) next(id engine.GroupID) { n.give(engine.GroupID{Lane: id.Lane, Seq: id.Seq + 1}) }
+
+// unlock ends the lock of a transaction that changes nothing.
+func (s *shared) unlock(l *lock) {
 	l.tx.Abort()
 	l.end()
+	s.lanes.give(l.id)
 }
 
 // commit makes the updates of a transaction in one step and ends the lock. A clear comes first, and
 // all others are ascending.
 func (s *shared) commit(l *lock, ups []ulog.Update) error {
-	defer l.end()
-	g := &engine.Group{Whole: true}
+	g := &engine.Group{ID: l.id, Whole: true}
 	if len(ups) > 0 && ups[0].Op == ulog.OpClear {
 		g.Clear = &engine.Clear{DB: s.db.index, Log: ups[:1]}
 		ups = ups[1:]
@@ -60,17 +101,13 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 		g.Changes = append(g.Changes, c)
 	}
 	if g.Empty() {
-		l.tx.Abort()
+		s.unlock(l)
 		return nil
 	}
-	lane, err := gather.Ask(context.Background(), s.groups, s.engine.Lane)
-	if err != nil {
-		l.tx.Abort()
-		return engineError(err)
-	}
-	g.ID = engine.GroupID{Lane: lane, Seq: 1}
-	_, err = gather.Once(s.groups, func(ctx context.Context) (engine.Result, error) { return l.tx.Commit(ctx, g) })
+	defer l.end()
+	_, err := gather.Once(s.groups, func(ctx context.Context) (engine.Result, error) { return l.tx.Commit(ctx, g) })
 	if err == nil || engine.KindOf(err) != engine.Unknown {
+		s.lanes.next(g.ID)
 		return engineError(err)
 	}
 	_, err = gather.Ask(context.Background(), s.groups, func(ctx context.Context) (engine.Result, error) {
@@ -80,8 +117,9 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 		}
 		return r, err
 	})
-	if engine.KindOf(err) == engine.Undone { // the question is open
+	if engine.KindOf(err) == engine.Undone { // the question is open, and the lane with it
 		return engineError(gather.ErrNoAnswer)
 	}
+	s.lanes.next(g.ID)
 	return engineError(err)
 }

@@ -39,9 +39,12 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 		}
 	}
 	if d.shared != nil {
-		var err error
-		if t.lock, err = d.shared.lock(stop); err != nil {
-			_ = t.Abort() // it is new
+		l, err := d.shared.lock(stop)
+		if err == nil {
+			err = t.locked(l)
+		}
+		if err != nil {
+			_ = t.Abort() // it is new, or the server is closing and has aborted it
 			return nil, err
 		}
 	}
@@ -71,6 +74,18 @@ func newTransaction(d *core) *Transaction {
 	return t
 }
 
+// locked gives a transaction the engine's lock, unless it has been aborted meanwhile.
+func (t *Transaction) locked(l *lock) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		t.db.shared.unlock(l)
+		return errEnded
+	}
+	t.lock = l
+	return nil
+}
+
 // once carries out an operation whose visitor has effects elsewhere, such as a procedure of a
 // script, in a database that an engine keeps. A group may run a body several times, so the
 // operation gets a transaction.
@@ -98,7 +113,9 @@ func (d *core) commitShared(t *Transaction, b *batch) error {
 	if d.refuses() {
 		return d.refusal()
 	}
-	if err := d.shared.commit(t.lock, b.ups); err != nil {
+	l := t.lock
+	t.lock = nil // whatever becomes of the commit, the lock ends with it
+	if err := d.shared.commit(l, b.ups); err != nil {
 		return err
 	}
 	if w := d.watch.Load(); w != nil {
@@ -154,9 +171,7 @@ func (t *Transaction) Commit(p *Pending) error {
 		switch {
 		case err != nil:
 		case t.lock != nil:
-			if err = d.commitShared(t, b); err == nil {
-				t.lock = nil
-			}
+			err = d.commitShared(t, b)
 		case len(b.ups) > 0:
 			err = d.commitTo(p, b, nil)
 		}
@@ -188,7 +203,7 @@ func (t *Transaction) Abort() error {
 // existed.
 func (t *Transaction) forget(d *core) {
 	if t.lock != nil {
-		t.lock.abort()
+		d.shared.unlock(t.lock)
 		t.lock = nil
 	}
 	d.over.Store(nil)

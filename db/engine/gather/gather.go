@@ -121,6 +121,9 @@ func New(e engine.Engine, o Options) *Gather {
 	return g
 }
 
+// Timeout returns for how long an operation may take.
+func (g *Gather) Timeout() time.Duration { return g.opts.Timeout }
+
 // Do carries out an operation and returns when the engine has made it. The error is that of the
 // body, or an *engine.Error, which says whether anything has happened. When ctx ends, or
 // Options.Timeout has passed, Do returns soon.

@@ -20,3 +20,6 @@ func (e *Engine) Rotate(ctx context.Context) error {
 
 // Horizon returns a stamp up to which the log is complete.
 func (e *Engine) Horizon(ctx context.Context) (engine.Stamp, error) { return e.horizon(ctx) }
+
+// StandStill makes a transaction one of a server that stands still.
+func StandStill(x engine.Tx) { x.(*tx).stop() }

@@ -234,3 +234,22 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	require.NoError(t, err)
 	require.True(t, r.Made())
 }
+
+// A server that stands still with a transaction open keeps others from the database for some
+// seconds at most; one that works on it may take as long as it likes.
+func TestATransactionOfAServerThatStandsStill(t *testing.T) {
+	url := setUp(t)
+	here, there := open(t, url, pg.Options{Lease: 400 * time.Millisecond}), open(t, url, pg.Options{})
+	defer here.Close()
+	defer there.Close()
+	x, err := here.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	waits, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = there.Begin(waits, 0)
+	require.Equal(t, engine.Undone, engine.KindOf(err), "its owner beats")
+	pg.StandStill(x)
+	other, err := there.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	other.Abort()
+}
