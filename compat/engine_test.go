@@ -16,7 +16,10 @@ import (
 	"gotycoon/db/engine/pg/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// postgres is the server of this package.
+var postgres pgtest.Shared
+
+func TestMain(m *testing.M) { os.Exit(postgres.Main(m)) }
 
 // maxInEngine is the largest share of the conversations that may be listed for databases in an
 // engine, in percent.
@@ -42,7 +45,7 @@ var repeated = []string{
 // that have the names of those given, without paths and parameters. It returns the engine's URL.
 func newEngine(t *testing.T, dbs []string) string {
 	t.Helper()
-	url := pgtest.URL(t)
+	url := postgres.URL(t)
 	setup := pg.Setup{SID: 1, Log: true}
 	for _, db := range dbs {
 		path, _, _ := strings.Cut(db, "#")
@@ -85,7 +88,7 @@ func (p profile) inEngine(t *testing.T) profile {
 // section of their own in DIFFERENCES.md, and are at most a twentieth.
 func TestConversationsInAnEngine(t *testing.T) {
 	t.Parallel()
-	pgtest.Shared(t) // or nothing is built
+	_ = postgres.URL(t) // or nothing is built
 	e := &inEngine{bin: ktproc.Build(t, "ktserver"), listed: loadDifferences(t), places: make(chan struct{}, atOnce)}
 	own := loadEngineDifferences(t)
 	for id, row := range own {
@@ -181,8 +184,13 @@ func (e *inEngine) memcached(t *testing.T) {
 		e.atOnce(t, id.file+"/"+c.Name, func(t *testing.T) {
 			c.Options.PlDB, c.Options.DBs = newEngine(t, c.Options.DBs), nil
 			r, refused := startMemcached(t, e.bin, &c)
+			row, differs := e.listed[id]
+			if differs && strings.Contains(refused, "the message queue of memcached (option q) needs databases of the server's own") {
+				return
+			}
 			require.Empty(t, refused)
-			if _, differs := e.listed[id]; differs {
+			require.False(t, row.later, "it is listed as what is not there yet")
+			if differs {
 				r.limit = surplusLimit * 20 // what comes is another answer
 			}
 			if bad := e.listed.verdict(id, r.run(c.Exchange)); bad != "" {

@@ -32,7 +32,7 @@ func (d *DB) SetBulk(p *Pending, recs []Record, atomic bool) (stored int, err er
 		done, err := d.setChunk(p, recs[:n], atomic)
 		stored += done
 		if err != nil {
-			return stored, err
+			return stored, inPart(stored, "stored", err)
 		}
 		recs = recs[n:]
 	}
@@ -138,7 +138,7 @@ func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, er
 		n, hits, err := d.removeChunk(p, keys, atomic)
 		removed += hits
 		if err != nil {
-			return removed, err
+			return removed, inPart(removed, "removed", err)
 		}
 		keys = keys[n:]
 	}

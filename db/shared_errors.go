@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"fmt"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
@@ -24,4 +25,14 @@ func engineError(err error) error {
 	default:
 		return &dberr.Error{Code: dberr.SystemError, Message: e.Error(), Err: dberr.ErrOutcome}
 	}
+}
+
+// inPart says of an error of a bulk that n records were stored or removed before. Other errors than
+// those of an engine stay as they are.
+func inPart(n int, done string, err error) error {
+	e, is := errors.AsType[*dberr.Error](err)
+	if n == 0 || !is || !errors.Is(err, dberr.ErrEngine) {
+		return err
+	}
+	return &dberr.Error{Code: e.Code, Err: e.Err, Message: fmt.Sprintf("the engine has not answered; %d of the records were %s", n, done)}
 }

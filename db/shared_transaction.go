@@ -16,9 +16,9 @@ import (
 var errLocked error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
 	Message: "another server has the database for a transaction: nothing was changed, try again later"}
 
-// lock locks the database in the engine: groups of all servers wait. stop ends the wait, and so does
-// -engine-timeout: procedures of two servers, each with a database that the other one wants, would
-// wait for each other for ever, and no engine sees that.
+// lock locks the database in the engine: groups of all servers wait. stop ends the wait, and so
+// does -engine-timeout: procedures of two servers, each with a database that the other one wants,
+// would wait for each other for ever, and no engine sees that.
 func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
 	id, err := s.lanes.take(s)
 	if err != nil {

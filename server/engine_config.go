@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net/url"
 	"strings"
 	"time"
 )
@@ -24,20 +23,20 @@ type EngineConfig struct {
 func IsEngineURL(s string) bool { return strings.Contains(s, "://") }
 
 // RedactedURL returns what may be shown of the URL of an engine: scheme, user, hosts and database.
-// Of a text that is no good URL only the scheme is shown, because a password can be anywhere.
+// Where it is not clear which part is the password, the scheme alone is shown.
 func RedactedURL(s string) string {
 	scheme, rest, _ := strings.Cut(s, "://")
-	hidden := scheme + "://…"
-	u, err := url.Parse(s)
-	if err != nil || strings.Count(rest, "@") > 1 || u.Fragment != "" || strings.ContainsAny(u.Path+u.Host, "@#?") {
-		return hidden
+	user, where, named := strings.Cut(rest, "@")
+	if !named {
+		user, where = "", rest
 	}
-	if u.User == nil && strings.Contains(rest, "@") {
-		return hidden
+	if strings.ContainsAny(user, "/?#") || strings.ContainsAny(where, "@#") {
+		return scheme + "://…"
 	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if u.User != nil {
-		shown.User = url.User(u.User.Username())
+	user, _, _ = strings.Cut(user, ":")
+	where, _, _ = strings.Cut(where, "?")
+	if named {
+		where = user + "@" + where
 	}
-	return shown.String()
+	return scheme + "://" + where
 }

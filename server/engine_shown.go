@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -70,26 +69,6 @@ func (e *engineShown) look(away bool) (inside *status.EngineInside, conns int) {
 		}
 	}
 	return e.inside, e.conns
-}
-
-// report adds the rows about the engine. It does not ask the engine: a report must not wait for it.
-func (e *engineShown) report(rows map[string]string) {
-	if e == nil {
-		return
-	}
-	g := e.catalog.Groups().Stats()
-	rows["engine"], rows["engine_state"] = e.shared.name, "up"
-	if g.Away {
-		rows["engine_state"] = "away"
-	}
-	groups, operations, _ := g.GroupOperations.Snapshot(1)
-	for name, n := range map[string]uint64{
-		"queue": uint64(g.Queue), "queue_bytes": uint64(g.QueueBytes), "lost": g.Lost, "undone": g.Undone, "unknown": g.Unknown,
-		"settled_made": g.SettledMade, "settled_undone": g.SettledUndone, "held": g.Held, "refused": g.Refused, "groups": groups,
-		"operations": uint64(operations), "connections": uint64(e.shared.Connections()),
-	} {
-		rows["engine_"+name] = strconv.FormatUint(n, 10)
-	}
 }
 
 // State implements api.Engine.

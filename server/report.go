@@ -35,7 +35,6 @@ type reporter struct {
 	mover     *forward.Forwarder
 	retention *retention
 	cluster   *clusterShown // nil: in none
-	engine    *engineShown  // nil: the databases are this server's alone
 	alarms    *alarms
 }
 
@@ -63,7 +62,6 @@ func (r *reporter) report(rows map[string]string) {
 	r.primary.report(rows)
 	r.standing.report(rows)
 	r.cluster.report(rows)
-	r.engine.report(rows)
 	reportForward(r.mover, rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)

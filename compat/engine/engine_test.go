@@ -16,7 +16,10 @@ import (
 	"gotycoon/db/engine/pg/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// postgres is the server of this package.
+var postgres pgtest.Shared
+
+func TestMain(m *testing.M) { os.Exit(postgres.Main(m)) }
 
 // TestFaults has faults happen under load, of each kind at least one in an act.
 func TestFaults(t *testing.T) {
