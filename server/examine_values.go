@@ -26,7 +26,7 @@ func (e *examiner) values() {
 	if c.Threads > MaxThreads { // a start says nothing: the recorded log of such a start has no line for it
 		e.warn("-th %d: the server takes no more than %d", c.Threads, MaxThreads)
 	}
-	if c.Script.Path != "" {
+	if _, err := os.Stat(c.Script.Path); err == nil { // a file that is not there is an error
 		if err := script.Check(c.Script.Path); err != nil {
 			e.warn("-scr: %v: the server starts, but no client can call the script", err)
 		}

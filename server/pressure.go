@@ -45,12 +45,14 @@ func (now Pressure) alarms(c LimitsConfig, held string) (all []alarm) {
 	}
 	if now.Memory {
 		all = append(all, alarm{name: alarmMemory, text: fmt.Sprintf(
-			"the memory is used up: updates of databases in memory are refused, removals are taken: the process uses %d MiB of %d MiB (-memory)",
+			"the memory is used up: updates of databases in memory are refused, removals are taken: the process uses %d MiB of %d MiB (-memory). "+
+				"Remove records, or raise the limit: ktremotemgr config set memory SIZE",
 			now.Used/mib, now.Limit/mib)})
 	}
 	if now.Size {
 		all = append(all, alarm{name: alarmSize, text: fmt.Sprintf(
-			"the databases have reached their size: updates are refused, removals are taken: the records take %d MiB of %d MiB (-max-size)",
+			"the databases have reached their size: updates are refused, removals are taken: the records take %d MiB of %d MiB (-max-size). "+
+				"Remove records, or raise the limit: ktremotemgr config set max-size SIZE",
 			now.Records/mib, c.MaxSize/mib)})
 	}
 	return all
