@@ -151,7 +151,7 @@ func talk(t *testing.T, port int, request, answer string) {
 }
 
 // onlySometimes are metrics that need more than a server with all its parts.
-var onlySometimes = regexp.MustCompile(`^gotycoon_(replication_(state|lag_|last_contact|applied|dropped)|replica|cluster|backup_last|snapshot_timestamp|alarm_since|certificate)`)
+var onlySometimes = regexp.MustCompile(`^gotycoon_(replication_(state|lag_|last_contact|applied|dropped)|replica|cluster|engine|backup_last|snapshot_timestamp|alarm_since|certificate)`)
 
 // requireDefined checks that the metrics of a scrape and of the table are the same.
 func requireDefined(t *testing.T, text string) {

@@ -26,10 +26,11 @@ func lifeOf(rows client.Rows) life {
 
 // same reports whether two reports are of one process. The number of the process is not enough: in
 // containers it is always 1.
-func (l life) same(other life) bool {
-	// The two clocks of a report are read one after the other, on a machine that may be busy. To
-	// take two servers for one refuses a migration; to take one for two may clear what was to be
-	// copied.
-	const precision = 20e-3
-	return l.process != 0 && l.process == other.process && l.databases == other.databases && math.Abs(l.begin-other.begin) < precision
+func (l life) same(other life) bool { return l.within(other, 1e-3) }
+
+// nearly reports whether two reports may be of one process whose clocks were read late.
+func (l life) nearly(other life) bool { return l.within(other, 1) }
+
+func (l life) within(other life, seconds float64) bool {
+	return l.process != 0 && l.process == other.process && l.databases == other.databases && math.Abs(l.begin-other.begin) < seconds
 }
