@@ -31,7 +31,7 @@ const (
 	// soon is how long servers may take to answer after the last fault has been mended.
 	soon = 20 * time.Second
 
-	engineTimeout = 1 // in seconds, -engine-timeout
+	engineTimeout = 4 // in seconds, -engine-timeout: a busy machine may stand still for one
 )
 
 // stage is servers on a PostgreSQL, to which faults happen.
