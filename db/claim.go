@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gotycoon/db/dberr"
-	"gotycoon/db/engine"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
@@ -20,8 +19,11 @@ type Claim struct {
 	Key, Value []byte
 	hidden     claimed
 	db         *core
-	rec        *engine.Record // where an engine keeps the database; else nil
 }
+
+// errNoClaims: what a server has claimed in an engine that servers share would stay hidden when the
+// server dies.
+var errNoClaims error = &dberr.Error{Code: dberr.NotImplemented, Message: "records of an engine that servers share cannot be claimed"}
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns
 // ErrNoRecord when there is none, and in databases without an order. heed ends a long way over
@@ -45,14 +47,7 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 		from = prefix
 	}
 	if d.shared != nil {
-		if err := p.Await(nil); err != nil {
-			return nil, err
-		}
-		rec, err := d.shared.take(prefix, from)
-		if err != nil {
-			return nil, err
-		}
-		return &Claim{Key: rec.Key.Key, Value: rec.Value, hidden: claimed{rec.Key.Key, rec.XT}, db: &d.core, rec: rec}, nil
+		return nil, errNoClaims
 	}
 	for {
 		key, err := d.firstLive(heed, prefix, from)
@@ -156,15 +151,6 @@ func (c *Claim) holds() bool { return c.db.watch.Load().claims.get(c.Key) == &c.
 
 // Finish removes the record for good.
 func (c *Claim) Finish(p *Pending) error {
-	if c.rec != nil {
-		if err := c.db.writable(c.Key); err != nil {
-			return err
-		}
-		if err := c.db.shared.admit(p); err != nil {
-			return err
-		}
-		return c.db.shared.finish(c.rec)
-	}
 	return c.db.modify(p, c.Key, how{}, func(b *batch) error {
 		if c.holds() {
 			b.remove(c.Key)
@@ -181,9 +167,6 @@ func (c *Claim) Finish(p *Pending) error {
 // error says so: the old time does not count while the process lives, and counts again after a
 // restart, unless the next claim of the record could write.
 func (c *Claim) GiveBack(p *Pending) error {
-	if c.rec != nil {
-		return c.db.shared.giveBack(c.rec)
-	}
 	if c.hidden.xt == record.MaxXT && c.show() {
 		return nil
 	}

@@ -71,7 +71,7 @@ import (
 // A database whose records are in a PostgreSQL has the same operations, and another way of a
 // commit: it is the engine that locks, orders and keeps (package db/engine). Such a core has
 // shared, and each of the few ways in (modify, setChunk, removeChunk, AcceptBulk, getBulk,
-// replicate, clear, Begin, Claim) turns there at its beginning, before anything is locked. What an
+// replicate, clear, Begin) turns there at its beginning, before anything is locked. What an
 // operation means stays in its body, which is the same for both: it reads through a batch and puts
 // updates into it. So a body must stand to be run again, on what another server has left meanwhile:
 // only its last run counts.
@@ -222,8 +222,7 @@ type shared struct {
 	db     *core
 	engine engine.Engine
 	groups *gather.Gather
-	lanes  *lanes        // of the server's transactions
-	claims atomic.Uint64 // the lane of this server's claims, 0 before the first one
+	lanes  *lanes // of the server's transactions
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
 }

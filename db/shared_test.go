@@ -259,27 +259,6 @@ func TestVisitorsOfScriptsRunOnce(t *testing.T) {
 	require.Equal(t, "40", string(value))
 }
 
-// A message that one server has claimed is gone for all, and is back when its client gives it back.
-func TestClaimsOfServersThatShare(t *testing.T) {
-	all := servers(t, 2, mem.Options{}, "q")
-	for _, c := range all {
-		c.DB(0).Watch(WatchOptions{Claims: true})
-	}
-	here, there := all[0].DB(0), all[1].DB(0)
-	require.NoError(t, here.Set(nil, []byte("q 1"), []byte("one"), record.Never))
-	claim, err := there.Claim(nil, nil, []byte("q "), nil)
-	require.NoError(t, err)
-	require.Equal(t, "one", string(claim.Value))
-	_, err = here.Claim(nil, nil, []byte("q "), nil)
-	require.ErrorIs(t, err, dberr.ErrNoRecord)
-	require.NoError(t, claim.GiveBack(nil))
-	claim, err = here.Claim(nil, nil, []byte("q "), nil)
-	require.NoError(t, err)
-	require.NoError(t, claim.Finish(nil))
-	_, err = there.Claim(nil, nil, []byte("q "), nil)
-	require.ErrorIs(t, err, dberr.ErrNoRecord)
-}
-
 // A number that a client has read on one server lets it change the record on another one, until
 // somebody changes it.
 func TestNumbersOfServersThatShare(t *testing.T) {
@@ -322,6 +301,8 @@ func TestWhatAnEngineRefuses(t *testing.T) {
 	} {
 		require.EqualError(t, err, want)
 	}
+	_, err := d.Claim(nil, nil, []byte("q "), nil)
+	require.EqualError(t, err, "1: not implemented: records of an engine that servers share cannot be claimed")
 	require.NoError(t, bulkOf(d, 300, false))
 	n, err := d.Count(nil)
 	require.NoError(t, err)

@@ -55,15 +55,21 @@ func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
 // take returns the ID of the next group of a lane that nobody else uses. The engine has so many
 // lanes and no more, so a lane serves one transaction after the other.
 func (n *lanes) take(s *shared) (engine.GroupID, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if last := len(n.free) - 1; last >= 0 {
-		id := n.free[last]
-		n.free = n.free[:last]
+	if id, ok := n.idle(); ok {
 		return id, nil
 	}
 	lane, err := gather.Ask(context.Background(), s.groups, s.engine.Lane)
 	return engine.GroupID{Lane: lane, Seq: 1}, engineError(err)
+}
+
+// idle takes a lane that was used before.
+func (n *lanes) idle() (id engine.GroupID, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if last := len(n.free) - 1; last >= 0 {
+		id, n.free, ok = n.free[last], n.free[:last], true
+	}
+	return id, ok
 }
 
 // give gives back a lane whose group id was not written.

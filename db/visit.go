@@ -26,7 +26,7 @@ func (d *DB) Accept(p *Pending, key []byte, visit record.Visitor) (unique uint64
 // AcceptIf is Accept for a record that must have a number, if it is there: when the record has
 // another number, AcceptIf returns ErrConflict and does not call visit. With 0 any number will do.
 func (d *DB) AcceptIf(p *Pending, key []byte, number uint64, visit record.Visitor) (unique uint64, err error) {
-	if d.shared != nil && p.MayLinger() {
+	if d.shared != nil && p.MayLinger() && number == 0 { // no script asks for numbers
 		err = d.once(p, func(view *DB) error {
 			_, err := view.Accept(p, key, visit)
 			return err

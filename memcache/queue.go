@@ -15,8 +15,6 @@ import (
 const (
 	maxLines = 10_000      // above this number, names without waiters are forgotten
 	lookAnew = time.Second // how often a line is searched from its beginning
-
-	lookForOthers = 50 * time.Millisecond
 )
 
 // queues holds the messages of a database by name. A message is a record whose key is the name and
@@ -30,8 +28,7 @@ const (
 // transaction may bring back any message: it wakes the first request of every line, and the lines
 // forget what they know of their messages.
 type queues struct {
-	db     *db.DB
-	shared bool // other servers store and take messages too
+	db *db.DB
 
 	now func() time.Time
 
@@ -66,7 +63,7 @@ func (w *waiter) wake() {
 }
 
 func newQueues(d *db.DB) *queues {
-	return &queues{db: d, shared: d.Info().Shared, now: time.Now, lines: map[string]*line{}}
+	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
 }
 
 // arrived is called for every record that anybody stores or gives back. A queue's name may have
@@ -121,12 +118,6 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 	defer q.leave(string(name), l, w)
 	limit := time.NewTimer(time.Until(deadline))
 	defer limit.Stop()
-	var others <-chan time.Time // when to look for messages that other servers have stored
-	if q.shared {
-		look := time.NewTicker(lookForOthers)
-		defer look.Stop()
-		others = look.C
-	}
 	for {
 		if q.first(l, w) {
 			claim, err := q.claim(heed, p, l, name)
@@ -141,7 +132,6 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 		}
 		select {
 		case <-w.poke:
-		case <-others:
 		case <-limit.C:
 			// Also a request that is not the first of its line searches at least once.
 			return q.claim(heed, p, l, name)
@@ -202,9 +192,6 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.shared { // where another server's messages begin, nobody here knows
-		return nil, l.news
-	}
 	if now := time.Now(); now.Sub(l.looked) > lookAnew {
 		l.looked = now
 		return nil, l.news
