@@ -31,6 +31,8 @@ func Run(t *testing.T, p Place) {
 	}{
 		{"conditions", testConditions},
 		{"revisions", testRevisions},
+		{"losers", testLosers},
+		{"keys that come and go", testComing},
 		{"whole groups", testWhole},
 		{"groups that are refused", testRefused},
 		{"a clear and what comes after it", testClear},

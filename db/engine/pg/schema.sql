@@ -179,7 +179,7 @@ BEGIN
     last := ends[i];
     EXECUTE 'SELECT part_' || dbs[i] || '($1, $2, $3, $4, $5, $6)' INTO part
       USING ks[first:last], vs[first:last], xts[first:last], ifs[first:last], ops[first:last], p_rev;
-    won := won || part;
+    won := won || coalesce(part, array_fill(1::smallint, ARRAY[last - first + 1]));
     first := last + 1;
   END LOOP;
   FOR i IN 1..cardinality(won) LOOP

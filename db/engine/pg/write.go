@@ -77,8 +77,17 @@ type statement struct {
 	at    *int64 // stamp of the first update
 	ups   int    // updates that were logged
 	won   []int16
-	blind bool
+	kind  kind
 }
+
+// kind is which function makes a group: general can do everything, the others less in less time.
+type kind byte
+
+const (
+	general kind = iota
+	sets         // without conditions, of one database
+	mixed        // changes of one database, each for itself
+)
 
 // States of a group, see the function write.
 const (
@@ -99,21 +108,24 @@ func (e *Engine) statement(ctx context.Context, g *engine.Group) (*statement, er
 			return nil, err
 		}
 	}
-	blind := g.Clear == nil && g.Position == nil && g.Guard == nil
+	single, blind := g.Clear == nil && g.Position == nil && g.Guard == nil && len(g.Changes) > 0, true
 	for i := range g.Changes {
 		c := &g.Changes[i]
 		if i == 0 || g.Changes[i-1].DB != c.DB {
 			if err := e.table(ctx, c.DB); err != nil {
 				return nil, err
 			}
-			blind = blind && i == 0
+			single = single && i == 0
 		}
 		blind = blind && !c.Remove && c.If == engine.Any
 	}
-	s := &statement{group: g, blind: blind}
-	if blind {
+	s := &statement{group: g}
+	switch {
+	case single && blind:
 		e.put(s)
-	} else {
+	case single && !g.Whole:
+		e.mix(s)
+	default:
 		e.general(s)
 	}
 	return s, nil
@@ -131,8 +143,51 @@ func (e *Engine) put(s *statement) {
 			s.ups += len(c.Log)
 		}
 	}
+	s.kind = sets
 	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8)", g.Changes[0].DB)
 	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g)}
+}
+
+// mix is the statement for changes of one database, each with its own condition.
+func (e *Engine) mix(s *statement) {
+	g := s.group
+	c := e.columns(g)
+	ups := 0
+	for _, n := range c.counts {
+		ups += int(n)
+	}
+	s.kind = mixed
+	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", g.Changes[0].DB)
+	s.args = []any{
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g),
+	}
+}
+
+// columns are the changes of a group as the functions mix and write have them.
+type columns struct {
+	keys, values [][]byte
+	xts, ifs     []int64
+	ops          []int16
+	counts       []int32 // of updates
+}
+
+func (e *Engine) columns(g *engine.Group) columns {
+	n := len(g.Changes)
+	to := columns{make([][]byte, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int16, n), make([]int32, n)}
+	for i := range g.Changes {
+		c := &g.Changes[i]
+		to.keys[i], to.values[i], to.xts[i], to.ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
+		switch {
+		case c.Remove:
+			to.ops[i] = 1
+		case c.Keep:
+			to.ops[i] = 2
+		}
+		if e.meta.Log {
+			to.counts[i] = int32(len(c.Log))
+		}
+	}
+	return to
 }
 
 // notNull returns bytes as a parameter: pgx takes nil for NULL.
@@ -161,22 +216,10 @@ func (e *Engine) body(g *engine.Group) []byte {
 // general is the statement for everything else.
 func (e *Engine) general(s *statement) {
 	g := s.group
-	n := len(g.Changes)
-	keys, values, xts, ifs := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]int64, n)
-	ops, counts := make([]int16, n), make([]int32, n)
+	changes := e.columns(g)
 	dbs, ends, locks, conditions := []int32{}, []int32{}, []int32{}, false
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i], ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
-		switch {
-		case c.Remove:
-			ops[i] = 1
-		case c.Keep:
-			ops[i] = 2
-		}
-		if e.meta.Log {
-			counts[i] = int32(len(c.Log))
-		}
 		conditions = conditions || c.If != engine.Any
 		if i == 0 || g.Changes[i-1].DB != c.DB {
 			dbs, ends = append(dbs, int32(c.DB)), append(ends, 0)
@@ -211,14 +254,18 @@ func (e *Engine) general(s *statement) {
 	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
 	s.args = []any{
 		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), guard, term, locks, cleared, before,
-		dbs, ends, keys, values, xts, ifs, ops, counts, g.Whole && conditions, after, dbid, place, e.body(g),
+		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
+		g.Whole && conditions, after, dbid, place, e.body(g),
 	}
 }
 
 // scan reads the row that the statement returns.
 func (s *statement) scan(row pgx.Row) error {
-	if s.blind {
+	switch s.kind {
+	case sets:
 		return row.Scan(&s.at)
+	case mixed:
+		return row.Scan(&s.at, &s.ups, &s.won)
 	}
 	return row.Scan(&s.state, &s.at, &s.ups, &s.won)
 }
