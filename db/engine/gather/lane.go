@@ -3,6 +3,7 @@ package gather
 import (
 	"runtime"
 	"sync"
+	"time"
 
 	"gotycoon/db/engine"
 )
@@ -58,9 +59,32 @@ func (l *lane) run() {
 	for l.wait() {
 		l.choose()
 		l.carryOut()
-		// Callers who have just been answered come again with their next operations: let them go
-		// first, or the next group has one operation, and all others wait for it.
+		letIn(l.waiting)
+	}
+}
+
+// waiting returns how many tasks wait.
+func (l *lane) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// letIn lets callers go first who have just been answered: they come again with their next
+// operations, and otherwise the next group would have a few of them, and all others wait for it. It
+// returns when no more of them have come for some turns, which are nothing on an idle machine; on a
+// busy one a turn is long, so there is a limit.
+func letIn(waiting func() int) {
+	const turns, limit = 8, 100 * time.Microsecond
+	began, before := time.Now(), 0
+	for left := turns; left > 0; left-- {
 		runtime.Gosched()
+		if n := waiting(); n > before {
+			left, before = turns, n
+		}
+		if time.Since(began) > limit {
+			return
+		}
 	}
 }
 
