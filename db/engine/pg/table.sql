@@ -10,13 +10,18 @@ CREATE INDEX r{n}_xt ON r{n} (xt) WHERE xt < 1099511627775;
 -- Whoever adds or removes records has the database's lock, shared, until the commit. Who has it
 -- exclusively (a transaction, a clear) is alone.
 
--- put is a group of sets without conditions: nearly all groups are.
-CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea)
+-- put is a group of sets without conditions: nearly all groups are. With nowait, -1 says that
+-- somebody has the database alone. (Who waits to have it alone comes before those who try.)
+CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea, nowait bool)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   added bigint;
-  ok    bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
+  mine  bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
+    ELSE pg_advisory_xact_lock_shared({database}, {n}) IS NOT NULL END;
 BEGIN
+  IF NOT mine THEN
+    RETURN -1;
+  END IF;
   WITH w AS (
     INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt)
     ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver
