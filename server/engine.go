@@ -18,6 +18,7 @@ const (
 	defaultEngineWait = 30 * time.Second
 	engineRetry       = 500 * time.Millisecond // between two attempts at the start
 	engineLook        = 5 * time.Second        // for a look at it, by "config check"
+	engineSilent      = 4 * time.Second        // without an answer to an update until balancers are told
 )
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
@@ -131,10 +132,18 @@ func (s *sharedEngine) use(o *db.Options, c *EngineConfig) {
 
 // engineAlarms tells of an engine that does not answer.
 func engineAlarms(c *db.Catalog, s *sharedEngine) []alarm {
-	if s == nil || !c.Groups().Stats().Away {
+	if s == nil {
 		return nil
 	}
-	return []alarm{{name: alarmEngine, text: fmt.Sprintf(
-		"the engine %s does not answer, requests are refused: look whether it runs and can be reached from here. "+
-			"The server goes on by itself as soon as the engine answers", s.name)}}
+	text := ""
+	switch g := c.Groups().Stats(); {
+	case g.Away:
+		text = fmt.Sprintf("the engine %s does not answer, requests are refused: ", s.name)
+	case g.Silent >= engineSilent:
+		text = fmt.Sprintf("the engine %s has not answered any update for some seconds: ", s.name)
+	default:
+		return nil
+	}
+	return []alarm{{name: alarmEngine, text: text + "look whether it runs and can be reached from here. " +
+		"The server goes on by itself as soon as the engine answers"}}
 }

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,10 @@ func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T
 		if ctx.Err() == nil && time.Since(began) < g.opts.Timeout && g.sleep(pause) {
 			continue
 		}
-		g.outage.suspect(began)
+		if errors.Is(err, engine.ErrCrowded) {
+			return answer, err
+		}
+		g.outage.doubt(began)
 		return answer, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("no answer from the engine within %v: %w", g.opts.Timeout, err)}
 	}
 }

@@ -2,7 +2,9 @@ package gather
 
 import (
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db/engine"
@@ -15,10 +17,15 @@ const manyLosses = 3
 type lane struct {
 	g     *Gather
 	broad bool
+	late  bool          // it waits for a database, see late.go
 	wake  chan struct{} // of one: there is something in the queue
 
 	mu    sync.Mutex
 	queue []*task
+	back  []*task // from the lane that has waited for their database
+	busy  bool    // of a late lane: it has tasks
+
+	silent atomic.Int64 // since when it has had no answer, in nanoseconds; 0: it waits for none
 
 	// The lane's goroutine alone uses the following.
 	id    engine.GroupID // of the last group
@@ -57,8 +64,13 @@ func (l *lane) nudge() {
 // run writes groups until the Gather is closed.
 func (l *lane) run() {
 	for l.wait() {
+		if l.follow(); len(l.front) == 0 {
+			continue
+		}
 		l.choose()
-		l.carryOut()
+		if l.carryOut() && l.late {
+			l.rest()
+		}
 		letIn(l.waiting)
 	}
 }
@@ -94,9 +106,11 @@ func (l *lane) wait() bool {
 		back := l.g.outage.back()
 		if back != nil {
 			l.refuseAll()
+			l.rest()
 		} else if l.fetch(); len(l.front) > 0 {
 			return true
 		}
+		l.silent.Store(0)
 		select {
 		case <-l.wake:
 		case <-back:
@@ -110,6 +124,9 @@ func (l *lane) wait() bool {
 func (l *lane) fetch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.front = slices.Insert(l.front, 0, l.back...)
+	clear(l.back)
+	l.back = l.back[:0]
 	n := min(len(l.queue), l.g.opts.Group-len(l.front))
 	if n <= 0 {
 		return
@@ -123,8 +140,8 @@ func (l *lane) fetch() {
 // refuseAll refuses what waits: the engine is away.
 func (l *lane) refuseAll() {
 	l.mu.Lock()
-	tasks := append(l.front, l.queue...)
-	l.front, l.queue = nil, nil
+	tasks := slices.Concat(l.back, l.front, l.queue)
+	l.back, l.front, l.queue = nil, nil, nil
 	l.mu.Unlock()
 	for _, t := range tasks {
 		t.answer(Outcome{}, ErrAway)
@@ -132,15 +149,15 @@ func (l *lane) refuseAll() {
 }
 
 // choose takes the tasks of the next group from the front. Who has lost too often goes without the
-// others.
+// others. A group that waits for its database holds its keys too: it could lose while it waits.
 func (l *lane) choose() {
-	l.hold = l.front[0].lost >= manyLosses && l.g.limits.Hold > 0
+	l.hold = (l.late && l.front[0].op.Clear == nil || l.front[0].lost >= manyLosses) && l.g.limits.Hold > 0
 	n, keys, bytes := 0, 0, 0
 	for _, t := range l.front {
 		keys += len(t.keys)
 		bytes += t.size
 		if n > 0 && (n >= l.limit || keys > l.g.limits.Changes || bytes > min(l.g.opts.GroupBytes, l.g.limits.Bytes) ||
-			t.op.alone() || l.front[0].op.alone() || l.hold && t.lost < manyLosses) {
+			t.op.alone() || l.front[0].op.alone() || l.hold && !l.late && t.lost < manyLosses) {
 			break
 		}
 		n++

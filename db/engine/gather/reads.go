@@ -167,7 +167,7 @@ func (r *readers) ask(qs []*query) {
 		}
 		r.g.stats.keys.Observe(int64(len(keys)))
 		recs, err := call(r.g, func(ctx context.Context) ([]engine.Record, error) {
-			return r.g.engine.Read(ctx, keys, engine.GroupID{})
+			return r.g.engine.Read(ctx, keys, engine.Hold{})
 		})
 		kind := engine.KindOf(err)
 		switch {

@@ -51,9 +51,9 @@ func TestSetup(t *testing.T) {
 	require.NotEqual(t, before.LogID, after.LogID)
 	require.Equal(t, id, fmt.Sprintf("%x", after.LogID))
 
-	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '2' WHERE name = 'format'")
+	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '0' WHERE name = 'format'")
 	_, err = pg.Open(t.Context(), url, pg.Options{})
-	require.ErrorContains(t, err, `format "2"`)
+	require.ErrorContains(t, err, `format "0"`)
 	require.NoError(t, pg.Drop(t.Context(), url))
 	_, err = pg.ReadStatus(t.Context(), url)
 	require.ErrorIs(t, err, pg.ErrNotSetUp)
@@ -163,7 +163,7 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	other := key("held")
 	other.DB = 1
-	_, err = e.Read(t.Context(), []engine.Key{other}, engine.GroupID{Lane: 1, Seq: 1})
+	_, err = e.Read(t.Context(), []engine.Key{other}, engine.Hold{GroupID: engine.GroupID{Lane: 1, Seq: 1}})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	_, err = snap.Scan(t.Context(), engine.Scan{Edge: true, Limit: 1})

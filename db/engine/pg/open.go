@@ -51,9 +51,14 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// others is how many connections serve transactions, snapshots, claims and what an engine does by
-// itself.
-const others = 8
+// Connections beside those of lanes and readers. Clients can take all of one kind, and nothing else
+// waits for it.
+const (
+	prompt       = 4 // what takes a moment: leases, the clock, numbers of lanes, sweeps, claims, figures
+	waiting      = 4 // groups that wait for who has their database alone
+	transactions = 8
+	long         = 6 // snapshots, and reads of the log
+)
 
 // Engine is one server's way to a PostgreSQL.
 type Engine struct {
@@ -61,10 +66,11 @@ type Engine struct {
 	config *pgx.ConnConfig
 	meta   meta
 	// Pools of their own: neither a hundred transactions that wait for a lock nor a thousand
-	// readers keep a lane from writing.
-	lanes, readers, others *pgxpool.Pool
-	tables                 sync.Map // of databases (uint16) that are known to have their tables
-	clock                  clock
+	// readers keep a lane from writing, or a lease from being renewed.
+	lanes, readers, others, waiting, transactions, long *pgxpool.Pool
+
+	tables sync.Map // of databases (uint16) that are known to have their tables
+	clock  clock
 
 	holdsMu sync.Mutex
 	holds   map[uint64]*hold // by lane
@@ -93,7 +99,8 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	for _, p := range []struct {
 		pool **pgxpool.Pool
 		most int
-	}{{&e.lanes, o.Lanes + 2}, {&e.readers, o.Readers}, {&e.others, others}} {
+	}{{&e.lanes, o.Lanes + 2}, {&e.readers, o.Readers}, {&e.others, prompt},
+		{&e.waiting, waiting}, {&e.transactions, transactions}, {&e.long, long}} {
 		one := pool.Copy()
 		one.MaxConns = int32(p.most)
 		if *p.pool, err = pgxpool.NewWithConfig(ctx, one); err != nil {
@@ -218,11 +225,26 @@ func (e *Engine) Close() error {
 
 // closePools closes all connections, once they are idle.
 func (e *Engine) closePools() {
-	for _, p := range []*pgxpool.Pool{e.lanes, e.readers, e.others} {
+	for _, p := range e.pools() {
 		if p != nil {
 			p.Close()
 		}
 	}
+}
+
+func (e *Engine) pools() []*pgxpool.Pool {
+	return []*pgxpool.Pool{e.lanes, e.readers, e.others, e.waiting, e.transactions, e.long}
+}
+
+// acquire returns a connection. Those that clients can take for long may all be in use.
+func (e *Engine) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	c, err := pool.Acquire(ctx)
+	if err != nil && ctx.Err() != nil && (pool == e.transactions || pool == e.long) {
+		if s := pool.Stat(); s.AcquiredConns() == s.MaxConns() {
+			return nil, engine.ErrCrowded
+		}
+	}
+	return c, mean(err, false)
 }
 
 // Limits returns what the engine can do. A key must fit into a page of an index, with others.

@@ -10,17 +10,24 @@ CREATE INDEX r{n}_xt ON r{n} (xt) WHERE xt < 1099511627775;
 -- Whoever adds or removes records has the database's lock, shared, until the commit. Who has it
 -- exclusively (a transaction, a clear) is alone.
 
--- put is a group of sets without conditions: nearly all groups are. One statement stores all of
--- them, and the loops of its plan keep the order of the keys. INSERT with ON CONFLICT first looks
--- whether there is a record, then locks it, then replaces it, so an UPDATE is quicker where it finds
--- one; but only a single key can have both in turn, and no order of keys to keep.
-CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea)
+-- put is a group of sets without conditions: nearly all groups are. With nowait, -1 says that
+-- somebody has the database alone. (Who waits to have it alone comes before those who try.)
+--
+-- One statement stores all of them, and the loops of its plan keep the order of the keys. INSERT with
+-- ON CONFLICT first looks whether there is a record, then locks it, then replaces it, so an UPDATE is
+-- quicker where it finds one; but only a single key can have both in turn, and no order of keys to
+-- keep.
+CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea, nowait bool)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   added bigint := 0;
-  ok    bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
+  mine  bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
+    ELSE pg_advisory_xact_lock_shared({database}, {n}) IS NOT NULL END;
   one   bool := cardinality(ks) = 1;
 BEGIN
+  IF NOT mine THEN
+    RETURN -1;
+  END IF;
   IF one THEN
     UPDATE r{n} SET v = vs[1], xt = xts[1], ver = p_rev WHERE k = ks[1];
   END IF;
@@ -39,12 +46,17 @@ END $$;
 
 -- mix is a group of changes with conditions, and of removals, of this database alone. It does what
 -- write does, without the time that takes to plan statements with names in them. p_ups: updates of
--- all changes.
+-- all changes. nowait and -1 are as in put.
 CREATE FUNCTION mix_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[],
-  counts int[], p_ups int, p_body bytea, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
+  counts int[], p_ups int, p_body bytea, nowait bool, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
 DECLARE
-  ok bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
+  mine bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
+    ELSE pg_advisory_xact_lock_shared({database}, {n}) IS NOT NULL END;
 BEGIN
+  IF NOT mine THEN
+    at := -1;
+    RETURN;
+  END IF;
   won := part_{n}(ks, vs, xts, ifs, ops, p_rev);
   ups := p_ups;
   IF won IS NOT NULL THEN

@@ -31,13 +31,17 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 	if held != nil {
 		return held.write(ctx, s)
 	}
-	c, err := e.lanes.Acquire(ctx)
+	pool := e.lanes
+	if !g.NoWait {
+		pool = e.waiting
+	}
+	c, err := pool.Acquire(ctx)
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
 	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
-	return s.answer(e.done(c, e.lanes, err, true))
+	return s.answer(e.done(c, pool, err, true))
 }
 
 // done gives a connection back, and says what err means. A connection with an error is closed: it
@@ -60,9 +64,9 @@ func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bo
 
 // with calls f with a connection. What f does may be repeated.
 func (e *Engine) with(ctx context.Context, pool *pgxpool.Pool, f func(c *pgxpool.Conn) error) error {
-	c, err := pool.Acquire(ctx)
+	c, err := e.acquire(ctx, pool)
 	if err != nil {
-		return mean(err, false)
+		return err
 	}
 	return e.done(c, pool, f(c), false)
 }
@@ -93,6 +97,7 @@ const (
 const (
 	stateFenced = 1
 	stateLost   = 2
+	stateLocked = 3
 )
 
 // statement returns the one for a group. Databases that it needs get their tables.
@@ -144,8 +149,8 @@ func (e *Engine) put(s *statement) {
 		}
 	}
 	s.kind = sets
-	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8)", g.Changes[0].DB)
-	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g)}
+	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", g.Changes[0].DB)
+	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g), g.NoWait}
 }
 
 // mix is the statement for changes of one database, each with its own condition.
@@ -157,9 +162,9 @@ func (e *Engine) mix(s *statement) {
 		ups += int(n)
 	}
 	s.kind = mixed
-	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", g.Changes[0].DB)
+	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", g.Changes[0].DB)
 	s.args = []any{
-		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g),
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
 	}
 }
 
@@ -251,23 +256,32 @@ func (e *Engine) general(s *statement) {
 		dbid, after = &db, int64(g.Position.After)
 		place = notNull(g.Position.State)
 	}
-	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 	s.args = []any{
 		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), guard, term, locks, cleared, before,
 		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
-		g.Whole && conditions, after, dbid, place, e.body(g),
+		g.Whole && conditions, after, dbid, place, e.body(g), g.NoWait,
 	}
 }
 
 // scan reads the row that the statement returns.
 func (s *statement) scan(row pgx.Row) error {
+	var err error
 	switch s.kind {
 	case sets:
-		return row.Scan(&s.at)
+		err = row.Scan(&s.at)
 	case mixed:
-		return row.Scan(&s.at, &s.ups, &s.won)
+		var ups *int
+		if err = row.Scan(&s.at, &ups, &s.won); ups != nil {
+			s.ups = *ups
+		}
+	default:
+		return row.Scan(&s.state, &s.at, &s.ups, &s.won)
 	}
-	return row.Scan(&s.state, &s.at, &s.ups, &s.won)
+	if err == nil && s.at != nil && *s.at < 0 {
+		s.state, s.ups = stateLocked, int(s.group.Changes[0].DB)
+	}
+	return err
 }
 
 // answer returns what has become of the group. err is why the statement has failed.
@@ -277,6 +291,8 @@ func (s *statement) answer(err error) (engine.Result, error) {
 		return engine.Result{}, err
 	case s.state == stateFenced:
 		return engine.Result{}, engine.ErrFenced
+	case s.state == stateLocked:
+		return engine.Result{}, engine.Locked(uint16(s.ups))
 	case s.state == stateLost:
 		return engine.Result{Won: winners(s.won, len(s.won))}, nil
 	}
