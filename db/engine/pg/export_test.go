@@ -10,7 +10,10 @@ import (
 
 // RotateNow goes on to the next table of groups.
 func (e *Engine) RotateNow(ctx context.Context) error {
-	return e.with(ctx, e.others, func(c *pgxpool.Conn) error { return e.rotateNow(ctx, c) })
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
+		_, err := c.Exec(ctx, "SELECT rotate(0, 0, 0)")
+		return err
+	})
 }
 
 // Rotate does so if it is due.
