@@ -177,6 +177,8 @@ func TestFailover(t *testing.T) {
 	defer g1.Close()
 	defer g2.Close()
 	var done atomic.Int64
+	t.Run("the log of a standby", func(t *testing.T) { standbyWaits(t, one, primary.URL("postgres"), standby.URL("postgres")) })
+	done.Store(1) // its group
 	const enough = 900
 	work := adders(t, enough, &done, g1, g2)
 	reach := func(n int64) {
@@ -224,6 +226,34 @@ func laneSurvives(t *testing.T, primary *pgserver.Server) {
 	require.Greater(t, lane, had)
 }
 
+// standbyWaits checks that a standby which has a group does not say that it has those before, while
+// one is still to come.
+func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
+	var r *pg.Engine
+	require.Eventually(t, func() bool {
+		var err error
+		r, err = pg.Open(t.Context(), standby, pg.Options{ReadOnly: true})
+		return err == nil
+	}, 10*time.Second, time.Millisecond, "it gets the tables")
+	defer r.Close()
+	c := direct(t, primary)
+	run(t, c, "BEGIN")
+	run(t, c, "SET search_path = gotycoon")
+	var late engine.Stamp
+	require.NoError(t, c.QueryRow(t.Context(), "SELECT stamp(1, 0)").Scan(&late))
+	lane, err := e.Lane(t.Context())
+	require.NoError(t, err)
+	write(t, e, lane, "n0")
+	require.Eventually(t, func() bool {
+		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.GroupID{})
+		return err == nil && len(recs) == 1
+	}, 10*time.Second, time.Millisecond)
+	upTo, err := r.Horizon(t.Context())
+	require.NoError(t, err)
+	require.Less(t, upTo, late)
+	run(t, c, "ROLLBACK")
+}
+
 // commitsAlone checks that nobody sees a group that its standby has not got, though its writer has
 // given up, and that nobody is told of one by a second Settle.
 func commitsAlone(t *testing.T, primary *pgserver.Server) {
@@ -259,6 +289,20 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	defer cancel()
 	_, err = e.Settle(within, settled)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the first Settle may be PostgreSQL's alone, if it has crashed since")
+	answer := make(chan error, 1)
+	go func() {
+		_, err := set(n+1, "cancelled", time.Minute)
+		answer <- err
+	}()
+	admin := direct(t, url)
+	for err = nil; err == nil; {
+		run(t, admin, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		select {
+		case err = <-answer:
+			require.Equal(t, engine.Unknown, engine.KindOf(err), "somebody else has ended the wait: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 	require.NoError(t, primary.Configure("synchronous_standby_names = ''"))
 	r, err := e.Settle(t.Context(), id)
 	require.NoError(t, err)

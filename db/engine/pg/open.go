@@ -150,6 +150,7 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	pool.MaxConnLifetime = 24 * time.Hour
 	pool.MaxConnIdleTime = 10 * time.Minute
 	pool.BeforeConnect = guardCommits
+	pool.ConnConfig.OnNotice = heed
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 		return err
