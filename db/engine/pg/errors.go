@@ -22,7 +22,8 @@ const (
 // something, so that its outcome may be unknown.
 //
 // A message with the severity ERROR means that the transaction was undone. FATAL ends the session,
-// and may come behind a commit that was waiting for a standby: the outcome is not known.
+// and may come behind a commit that was waiting for a standby: the outcome is not known. The
+// Severity of a message is a word of the language that PostgreSQL speaks (lc_messages).
 func mean(err error, changes bool) error {
 	if err == nil {
 		return nil
@@ -41,7 +42,11 @@ func mean(err error, changes bool) error {
 		return &engine.Error{Kind: open, Away: true, Err: err}
 	}
 	kind, away := engine.Undone, false
-	switch class := refusal.Code[:min(2, len(refusal.Code))]; {
+	class := refusal.Code[:min(2, len(refusal.Code))]
+	ended := refusal.SeverityUnlocalized != "ERROR" || class == "08"
+	switch {
+	case ended && changes: // whatever the reason
+		kind, away = engine.Unknown, true
 	case refusal.Code == diskFull:
 		kind = engine.Full
 	case refusal.Code == uniqueKey:
@@ -50,11 +55,8 @@ func mean(err error, changes bool) error {
 		away = true // another host may be the primary, other connections may end
 	case refusal.Code == usedUp, class == "22", class == "42", class == "54", class == "0A":
 		kind = engine.Refused // what does not fit, and functions that are not there
-	case refusal.Severity == "FATAL" || refusal.Severity == "PANIC", class == "08":
+	case ended:
 		away = true
-		if changes {
-			kind = engine.Unknown
-		}
 	}
 	return &engine.Error{Kind: kind, Away: away, Err: err}
 }

@@ -8,9 +8,15 @@ import (
 	"gotycoon/db/engine"
 )
 
+// Mean says what an error of PostgreSQL says about a call that changes something.
+func Mean(err error) error { return mean(err, true) }
+
 // RotateNow goes on to the next table of groups.
 func (e *Engine) RotateNow(ctx context.Context) error {
-	return e.with(ctx, e.others, func(c *pgxpool.Conn) error { return e.rotateNow(ctx, c) })
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
+		_, err := c.Exec(ctx, "SELECT rotate(0, 0, 0)")
+		return err
+	})
 }
 
 // Rotate does so if it is due.
@@ -20,6 +26,14 @@ func (e *Engine) Rotate(ctx context.Context) error {
 
 // Horizon returns a stamp up to which the log is complete.
 func (e *Engine) Horizon(ctx context.Context) (engine.Stamp, error) { return e.horizon(ctx) }
+
+// Setting returns what a session of ours has for a parameter of PostgreSQL.
+func (e *Engine) Setting(ctx context.Context, name string) (is string, err error) {
+	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&is)
+	})
+	return is, err
+}
 
 // StandStill makes a transaction one of a server that stands still.
 func StandStill(x engine.Tx) { x.(*tx).stop() }

@@ -164,7 +164,8 @@ func TestCutConnections(t *testing.T) {
 
 // What was acknowledged survives a crash of PostgreSQL, and a failover to its synchronous standby.
 func TestFailover(t *testing.T) {
-	primary := pgtest.Own(t)
+	primary := pgtest.Own(t, "wal_writer_delay = 10s") // what nobody waits for is lost in a crash
+	t.Run("a lane", func(t *testing.T) { laneSurvives(t, primary) })
 	t.Run("a commit without its standby", func(t *testing.T) { commitsAlone(t, primary) })
 	standby := pgtest.Standby(t, primary)
 	url := fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", primary.Addr(), standby.Addr())
@@ -176,6 +177,8 @@ func TestFailover(t *testing.T) {
 	defer g1.Close()
 	defer g2.Close()
 	var done atomic.Int64
+	t.Run("the log of a standby", func(t *testing.T) { standbyWaits(t, one, primary.URL("postgres"), standby.URL("postgres")) })
+	done.Store(1) // its group
 	const enough = 900
 	work := adders(t, enough, &done, g1, g2)
 	reach := func(n int64) {
@@ -200,8 +203,59 @@ func TestFailover(t *testing.T) {
 	require.False(t, s.Standby)
 }
 
+// laneSurvives checks that a crash gives nobody the number of a lane that a server has, even if it
+// has not written anything.
+func laneSurvives(t *testing.T, primary *pgserver.Server) {
+	url := pgtest.Database(t, primary)
+	initialise(t, url)
+	e := open(t, url, pg.Options{})
+	// PostgreSQL logs a sequence with every 32nd number. This one's commit never comes.
+	c := direct(t, url)
+	run(t, c, "CHECKPOINT")
+	run(t, c, "BEGIN")
+	run(t, c, "SELECT nextval('gotycoon.lanes')")
+	had, err := e.Lane(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, primary.Crash())
+	require.NoError(t, e.Close())
+	require.NoError(t, primary.Start())
+	e = open(t, url, pg.Options{})
+	defer e.Close()
+	lane, err := e.Lane(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, lane, had)
+}
+
+// standbyWaits checks that a standby which has a group does not say that it has those before, while
+// one is still to come.
+func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
+	var r *pg.Engine
+	require.Eventually(t, func() bool {
+		var err error
+		r, err = pg.Open(t.Context(), standby, pg.Options{ReadOnly: true})
+		return err == nil
+	}, 10*time.Second, time.Millisecond, "it gets the tables")
+	defer r.Close()
+	c := direct(t, primary)
+	run(t, c, "BEGIN")
+	run(t, c, "SET search_path = gotycoon")
+	var late engine.Stamp
+	require.NoError(t, c.QueryRow(t.Context(), "SELECT stamp(1, 0)").Scan(&late))
+	lane, err := e.Lane(t.Context())
+	require.NoError(t, err)
+	write(t, e, lane, "n0")
+	require.Eventually(t, func() bool {
+		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.GroupID{})
+		return err == nil && len(recs) == 1
+	}, 10*time.Second, time.Millisecond)
+	upTo, err := r.Horizon(t.Context())
+	require.NoError(t, err)
+	require.Less(t, upTo, late)
+	run(t, c, "ROLLBACK")
+}
+
 // commitsAlone checks that nobody sees a group that its standby has not got, though its writer has
-// given up.
+// given up, and that nobody is told of one by a second Settle.
 func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	url := pgtest.Database(t, primary)
 	initialise(t, url)
@@ -214,7 +268,9 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 		_, err := e.Write(ctx, &engine.Group{ID: id, Changes: []engine.Change{{Key: key(name), Value: []byte("1"), XT: engine.Forever}}})
 		return id, err
 	}
-	_, err := set(1, "before", time.Minute)
+	settled, err := set(1, "before", time.Minute)
+	require.NoError(t, err)
+	_, err = e.Settle(t.Context(), settled)
 	require.NoError(t, err)
 	require.NoError(t, primary.Configure("synchronous_standby_names = 'nobody'"))
 	id, n := engine.GroupID{}, uint64(1)
@@ -229,10 +285,54 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 		require.Len(t, recs, 1, "a failover could take it back")
 		<-time.After(5 * time.Millisecond)
 	}
+	within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = e.Settle(within, settled)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the first Settle may be PostgreSQL's alone, if it has crashed since")
+	answer := make(chan error, 1)
+	go func() {
+		_, err := set(n+1, "cancelled", time.Minute)
+		answer <- err
+	}()
+	admin := direct(t, url)
+	for err = nil; err == nil; {
+		run(t, admin, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		select {
+		case err = <-answer:
+			require.Equal(t, engine.Unknown, engine.KindOf(err), "somebody else has ended the wait: %v", err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 	require.NoError(t, primary.Configure("synchronous_standby_names = ''"))
 	r, err := e.Settle(t.Context(), id)
 	require.NoError(t, err)
 	require.True(t, r.Made())
+}
+
+// A group that arrives late, and was settled before, is not made, also if PostgreSQL has gone on to
+// the next table of groups meanwhile.
+func TestALateGroup(t *testing.T) {
+	e := open(t, setUp(t), pg.Options{})
+	defer e.Close()
+	x, err := e.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	id := engine.GroupID{Lane: 1, Seq: 1}
+	within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = e.Write(within, &engine.Group{ID: id, Changes: []engine.Change{{Key: key("k"), Value: []byte("1"), XT: engine.Forever}}})
+	require.Equal(t, engine.Unknown, engine.KindOf(err), "it waits in PostgreSQL")
+	for range 3 {
+		_, err = e.Settle(t.Context(), id)
+		require.ErrorIs(t, err, engine.ErrUndone)
+		require.NoError(t, e.RotateNow(t.Context()))
+	}
+	x.Abort()
+	behind, err := e.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	behind.Abort()
+	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.GroupID{})
+	require.NoError(t, err)
+	require.Empty(t, recs)
 }
 
 // A server that stands still with a transaction open keeps others from the database for some

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -27,6 +28,7 @@ type link struct {
 // several hosts, and for requests to cancel.
 type guard struct {
 	commits atomic.Bool
+	alone   atomic.Bool // a commit was not waited for, see heed
 
 	mu    sync.Mutex
 	links []*link
@@ -66,11 +68,34 @@ func (g *guard) close() {
 // committing says whether a statement that changes something is under way. After one that has
 // failed it stays true: the connection is closed.
 func committing(c *pgxpool.Conn, yes bool) {
-	conn := c.Conn().PgConn().Conn()
+	if l := linkOf(c.Conn().PgConn()); l != nil {
+		l.commits.Store(yes)
+	}
+}
+
+// linkOf returns the link of a connection.
+func linkOf(c *pgconn.PgConn) *link {
+	conn := c.Conn()
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	if l, ok := conn.(*link); ok {
-		l.commits.Store(yes)
+	l, _ := conn.(*link)
+	return l
+}
+
+var errAlone = errors.New("somebody has told PostgreSQL not to wait for its standby (pg_cancel_backend), which may not have the update")
+
+// heed hears what PostgreSQL says beside its answers. Who cancels a commit that waits for its
+// standby ends the wait alone: the answer is that all is well, behind a warning. Its text is
+// translated, so it is known by the function that it comes from.
+func heed(c *pgconn.PgConn, n *pgconn.Notice) {
+	if l := linkOf(c); l != nil && n.Routine == "SyncRepWaitForLSN" {
+		l.alone.Store(true)
 	}
+}
+
+// alone reports whether a connection has had an answer that is worth less than it seems.
+func alone(c *pgxpool.Conn) bool {
+	l := linkOf(c.Conn().PgConn())
+	return l != nil && l.alone.Load()
 }

@@ -113,6 +113,9 @@ func readGroups(ctx context.Context, c *pgxpool.Conn, after, upTo engine.Stamp, 
 // Other orders, and "no transaction is older than mine", have missed updates or have waited for
 // transactions of strangers; TestHorizon tries some. The locks, unlike pg_stat_activity, show
 // writers of other roles as well, and no hold or transaction that has not drawn a stamp.
+//
+// A standby has the last stamp, and nothing that tells of those locks: groups with earlier stamps
+// may come behind. What was removed from the log is all that it is sure to have.
 func (e *Engine) horizon(ctx context.Context) (upTo engine.Stamp, err error) {
 	var writers []string
 	err = e.with(ctx, e.long, func(c *pgxpool.Conn) error {
@@ -138,9 +141,13 @@ func (e *Engine) horizon(ctx context.Context) (upTo engine.Stamp, err error) {
 
 // lastStamp returns the last stamp that was drawn, and behind it who may still have one up to it.
 // When none was drawn for a second, it draws one: the log of an idle engine goes on with the clock.
+// At a standby it returns up to where the log was removed.
 func (e *Engine) lastStamp(ctx context.Context, c *pgxpool.Conn) (last engine.Stamp, writers []string, err error) {
-	if err := c.QueryRow(ctx, "SELECT last_value FROM stamps").Scan(&last); err != nil {
-		return 0, nil, err
+	var standby bool
+	err = c.QueryRow(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT trimmed FROM rotation) ELSE last_value END, pg_is_in_recovery()
+		FROM stamps`).Scan(&last, &standby)
+	if err != nil || standby {
+		return last, nil, err
 	}
 	if now := time.Unix(e.Now()-1, 0); last < ulog.StampAt(now) && !e.opts.ReadOnly {
 		if err := c.QueryRow(ctx, "SELECT stamp(1, 0)").Scan(&last); err != nil {

@@ -3,7 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,7 +139,9 @@ func (e *Engine) begin(ctx context.Context) error {
 func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("the engine's URL: %w", err)
+		// the error quotes the URL, and does not find every password in it
+		why := err.Error()
+		return nil, errors.New("the engine's URL" + why[strings.LastIndex(why, "`")+1:])
 	}
 	if !readOnly && pool.ConnConfig.ValidateConnect == nil {
 		// of several hosts the one that takes updates, and after a failover another one
@@ -155,6 +157,7 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	pool.MaxConnLifetime = 24 * time.Hour
 	pool.MaxConnIdleTime = 10 * time.Minute
 	pool.BeforeConnect = guardCommits
+	pool.ConnConfig.OnNotice = heed
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 		return err
@@ -173,6 +176,7 @@ const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
 	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
 	('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+	('idle_session_timeout', '0'), ('transaction_timeout', '0'),
 	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
 	('client_connection_check_interval', '2000')
 ) s(name, value) JOIN pg_settings USING (name)`

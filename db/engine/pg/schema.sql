@@ -26,11 +26,13 @@ CREATE TABLE groups_0 (
   dbid  int,            -- Position
   place bytea,
   body  bytea,          -- updates, see body.go
+  settled timestamptz,  -- where n is -1: since when
   PRIMARY KEY (lane, seq)
 ) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
 -- Compression would take more of the processor than all the rest of a group.
 ALTER TABLE groups_0 ALTER body SET STORAGE EXTERNAL;
 CREATE INDEX groups_0_stamp ON groups_0 (stamp) WHERE stamp IS NOT NULL;
+CREATE INDEX groups_0_settled ON groups_0 (settled) WHERE settled IS NOT NULL;
 CREATE TABLE groups_1 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
 CREATE TABLE groups_2 (LIKE groups_0 INCLUDING ALL) WITH (toast_tuple_target = 8160, autovacuum_enabled = off);
 
@@ -104,11 +106,12 @@ END $$;
 CREATE FUNCTION settle(p_lane bigint, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
-  -- who only reads does not wait for the standby: a note that is not there yet must not be believed
-  PERFORM txid_current();
-  INSERT INTO groups_0 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
-  INSERT INTO groups_1 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
-  INSERT INTO groups_2 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
+  -- A commit that has written nothing does not wait for the standby. Where all three tables have
+  -- the note, its own commit may not have been waited for either: PostgreSQL shows it after a crash.
+  PERFORM pg_logical_emit_message(true, 'gotycoon', '');
+  INSERT INTO groups_0 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+  INSERT INTO groups_1 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+  INSERT INTO groups_2 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   SELECT g.n, g.ups, g.won, g.stamp INTO p_n, p_ups, p_won, p_stamp FROM (
     SELECT * FROM groups_0 UNION ALL SELECT * FROM groups_1 UNION ALL SELECT * FROM groups_2
   ) g WHERE g.lane = p_lane AND g.seq = p_seq ORDER BY g.n DESC LIMIT 1;
@@ -197,6 +200,44 @@ BEGIN
     END IF;
   END LOOP;
   at := note(p_lane, p_seq, cardinality(ks), ups, won, p_after, p_dbid, p_place, p_body);
+END $$;
+
+-- rotate goes on to the next table of groups, which has the oldest ones, and empties it, when the
+-- present one is older than p_least seconds, and also than p_age seconds or larger than p_size bytes. It
+-- is one statement, so that a server that stands still never has the lock of a table; and it sets
+-- active under the lock {fold}, so that nobody goes back to a table that others have left. Writers
+-- who see that before the commit wait for it; where there is none, they add to the old rows, which
+-- then only go later. It gives up where somebody reads the table for long, such as a backup.
+--
+-- "Never" is kept for a day: behind a lock, or on a network that repeats what was lost, a group that
+-- was settled can arrive late.
+CREATE FUNCTION rotate(p_least float8, p_age float8, p_size bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  was   int;
+  next  text;
+  ls    bigint[];
+  seqs  bigint[];
+  times timestamptz[];
+BEGIN
+  IF NOT pg_try_advisory_xact_lock({fold}, 0) THEN
+    RETURN;
+  END IF;
+  SELECT last_value INTO was FROM active;
+  PERFORM 1 FROM rotation WHERE extract(epoch FROM clock_timestamp() - since) > p_least
+    AND (extract(epoch FROM clock_timestamp() - since) > p_age OR pg_total_relation_size(('groups_' || was)::regclass) > p_size);
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  next := 'groups_' || (was + 1) % 3;
+  SET LOCAL lock_timeout = '200ms';
+  EXECUTE 'LOCK TABLE ' || next;
+  -- the last update of a group has a later stamp than the group
+  EXECUTE 'UPDATE rotation SET since = clock_timestamp(), trimmed = greatest(trimmed, (SELECT max(stamp + greatest(ups, 1) - 1) FROM ' || next || '))';
+  EXECUTE 'SELECT array_agg(lane), array_agg(seq), array_agg(settled) FROM ' || next || ' WHERE settled > clock_timestamp() - interval ''1 day'''
+    INTO ls, seqs, times;
+  EXECUTE 'TRUNCATE ' || next;
+  EXECUTE 'INSERT INTO ' || next || ' (lane, seq, n, ups, settled) SELECT l, s, -1, 0, t FROM unnest($1, $2, $3) u(l, s, t)' USING ls, seqs, times;
+  PERFORM setval('active', (was + 1) % 3);
 END $$;
 
 -- fold makes one row of the deltas of each database. What others insert meanwhile stays.

@@ -47,6 +47,9 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 // done gives a connection back, and says what err means. A connection with an error is closed: it
 // may have a lock that lasts as long as its session.
 func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bool) error {
+	if err == nil && alone(c) {
+		err = errAlone
+	}
 	if err == nil {
 		committing(c, false)
 		c.Release()
