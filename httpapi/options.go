@@ -60,7 +60,7 @@ func (o *Options) setDefaults() {
 		o.Counts = new(opcount.Counts)
 	}
 	if o.Signals == nil {
-		o.Signals = NewSignals()
+		o.Signals = NewSignals(nil)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

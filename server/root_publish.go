@@ -29,7 +29,7 @@ func (r *root) publish() error {
 	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), Watches: c.Limits.Watches, CmdDir: c.CmdDir, Console: c.Admin.Addr, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Shared: r.databases.shared, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
