@@ -16,7 +16,7 @@ import (
 )
 
 // format is the version of the tables and functions.
-const format = "1"
+const format = "2"
 
 // Setup is what is decided once for all servers.
 type Setup struct {
@@ -57,6 +57,9 @@ var ErrNotSetUp = errors.New("there is no gotycoon in this PostgreSQL database: 
 func connect(ctx context.Context, url string, readOnly bool) (*pgx.Conn, error) {
 	pool, err := configure(url, readOnly)
 	if err != nil {
+		return nil, err
+	}
+	if err := pool.BeforeConnect(ctx, pool.ConnConfig); err != nil {
 		return nil, err
 	}
 	c, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
@@ -111,7 +114,10 @@ func Init(ctx context.Context, url string, s Setup) (made bool, err error) {
 			return false, err
 		}
 	}
-	return true, tx.Commit(ctx)
+	if err := tx.Commit(ctx); err != nil {
+		return false, err
+	}
+	return true, warned(c, true)
 }
 
 func newID() string {
@@ -261,5 +267,8 @@ func change(ctx context.Context, url string, what func(c *pgx.Conn) error) error
 		return err
 	}
 	defer c.Close(ctx)
-	return what(c)
+	if err := what(c); err != nil {
+		return err
+	}
+	return warned(c, true)
 }

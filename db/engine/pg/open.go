@@ -150,6 +150,9 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	pool.BeforeConnect = guardCommits
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
+		if g := guardOf(c); g != nil {
+			g.warned.Store(false) // the greeting may have one, of another library for languages
+		}
 		return err
 	}
 	return pool, nil

@@ -104,8 +104,9 @@ END $$;
 CREATE FUNCTION settle(p_lane bigint, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
-  -- who only reads does not wait for the standby: a note that is not there yet must not be believed
-  PERFORM txid_current();
+  -- Who writes nothing does not wait for the standby, and must not believe a note that only this
+  -- machine may have. An ID of a transaction is not enough: this must be in the WAL.
+  INSERT INTO deltas VALUES (0, 0);
   INSERT INTO groups_0 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
   INSERT INTO groups_1 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;
   INSERT INTO groups_2 (lane, seq, n, ups) VALUES (p_lane, p_seq, -1, 0) ON CONFLICT DO NOTHING;

@@ -44,6 +44,9 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 // may have a lock that lasts as long as its session.
 func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bool) error {
 	if err == nil {
+		err = warned(c.Conn(), changes)
+	}
+	if err == nil {
 		committing(c, false)
 		c.Release()
 		return nil
