@@ -245,7 +245,7 @@ func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 	require.NoError(t, err)
 	write(t, e, lane, "n0")
 	require.Eventually(t, func() bool {
-		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.GroupID{})
+		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.Hold{})
 		return err == nil && len(recs) == 1
 	}, 10*time.Second, time.Millisecond)
 	upTo, err := r.Horizon(t.Context())
