@@ -330,7 +330,7 @@ func TestALateGroup(t *testing.T) {
 	behind, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
 	behind.Abort()
-	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.GroupID{})
+	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.Hold{})
 	require.NoError(t, err)
 	require.Empty(t, recs)
 }
