@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -240,7 +241,8 @@ func load(ctx context.Context, d *db.DB, from *snapshot.Reader) (n int, err erro
 
 // withEngine opens the databases of the engine at the first argument.
 func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) error) error {
-	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program})
+	// for how long the log is kept is for the servers to say
+	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
 	if err != nil {
 		return err
 	}

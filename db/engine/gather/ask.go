@@ -37,7 +37,11 @@ func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T
 			return answer, err
 		}
 		g.outage.doubt(began)
-		return answer, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("no answer from the engine within %v: %w", g.opts.Timeout, err)}
+		why := fmt.Errorf("no answer from the engine within %v", g.opts.Timeout)
+		if !engine.IsAway(err) { // else it names hosts and users, which clients need not know
+			why = fmt.Errorf("%w: %w", why, err)
+		}
+		return answer, &engine.Error{Kind: engine.Undone, Err: why}
 	}
 }
 

@@ -2,6 +2,8 @@ package gather_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,6 +32,21 @@ func (c *cable) fault(mem.Call) mem.Fault {
 		return mem.Fault{Delay: 1000 * time.Hour}
 	}
 	return mem.Fault{Kind: engine.Undone, Away: true}
+}
+
+// Clients are not told where the engine is.
+func TestHostsInErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, mem.Options{}, gather.Options{})
+		defer w.close()
+		for _, away := range []bool{false, true} {
+			_, err := gather.Ask(context.Background(), w.gathers[0], func(context.Context) (int, error) {
+				return 0, &engine.Error{Kind: engine.Undone, Away: away, Err: errors.New("user kt at db1:5432")}
+			})
+			require.ErrorContains(t, err, "no answer from the engine within 10s")
+			require.Equal(t, !away, strings.Contains(err.Error(), "db1"))
+		}
+	})
 }
 
 // While the engine is away the first operations wait, and those after them are refused at once. One

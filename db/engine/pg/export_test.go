@@ -35,6 +35,11 @@ func (e *Engine) Setting(ctx context.Context, name string) (is string, err error
 	return is, err
 }
 
+// NoteHorizon notes it for standbys.
+func (e *Engine) NoteHorizon(ctx context.Context) error {
+	return e.with(ctx, e.others, func(c *pgxpool.Conn) error { return e.noteHorizon(ctx, c) })
+}
+
 // StandStill makes a transaction one of a server that stands still.
 func StandStill(x engine.Tx) { x.(*tx).stop() }
 

@@ -227,7 +227,7 @@ func laneSurvives(t *testing.T, primary *pgserver.Server) {
 }
 
 // standbyWaits checks that a standby which has a group does not say that it has those before, while
-// one is still to come.
+// one is still to come, and says so some time later.
 func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 	var r *pg.Engine
 	require.Eventually(t, func() bool {
@@ -252,6 +252,11 @@ func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 	require.NoError(t, err)
 	require.Less(t, upTo, late)
 	run(t, c, "ROLLBACK")
+	require.NoError(t, e.NoteHorizon(t.Context()))
+	require.Eventually(t, func() bool {
+		upTo, err = r.Horizon(t.Context())
+		return err == nil && upTo > late
+	}, 10*time.Second, time.Millisecond)
 }
 
 // commitsAlone checks that nobody sees a group that its standby has not got, though its writer has

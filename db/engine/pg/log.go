@@ -115,47 +115,53 @@ func readGroups(ctx context.Context, c *pgxpool.Conn, after, upTo engine.Stamp, 
 // writers of other roles as well, and no hold or transaction that has not drawn a stamp.
 //
 // A standby has the last stamp, and nothing that tells of those locks: groups with earlier stamps
-// may come behind. What was removed from the log is all that it is sure to have.
+// may come behind. So servers note a horizon now and then, which comes to the standby behind the
+// groups up to it.
 func (e *Engine) horizon(ctx context.Context) (upTo engine.Stamp, err error) {
-	var writers []string
 	err = e.with(ctx, e.long, func(c *pgxpool.Conn) error {
-		if upTo, writers, err = e.lastStamp(ctx, c); err != nil {
+		var standby bool
+		err := c.QueryRow(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT last_value FROM horizon) ELSE last_value END, pg_is_in_recovery()
+			FROM stamps`).Scan(&upTo, &standby)
+		if err != nil || standby {
 			return err
 		}
-		for len(writers) > 0 {
-			select {
-			case <-time.After(look):
-			case <-ctx.Done():
-				return undone(ctx.Err())
-			}
-			now, err := stamping(ctx, c)
-			if err != nil {
+		// the log of an idle engine goes on with the clock
+		if now := time.Unix(e.Now()-1, 0); upTo < ulog.StampAt(now) && !e.opts.ReadOnly {
+			if err := c.QueryRow(ctx, "SELECT stamp(1, 0)").Scan(&upTo); err != nil {
 				return err
 			}
-			writers = slices.DeleteFunc(writers, func(w string) bool { return !slices.Contains(now, w) })
 		}
-		return nil
+		return writersEnd(ctx, c)
 	})
 	return upTo, err
 }
 
-// lastStamp returns the last stamp that was drawn, and behind it who may still have one up to it.
-// When none was drawn for a second, it draws one: the log of an idle engine goes on with the clock.
-// At a standby it returns up to where the log was removed.
-func (e *Engine) lastStamp(ctx context.Context, c *pgxpool.Conn) (last engine.Stamp, writers []string, err error) {
-	var standby bool
-	err = c.QueryRow(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT trimmed FROM rotation) ELSE last_value END, pg_is_in_recovery()
-		FROM stamps`).Scan(&last, &standby)
-	if err != nil || standby {
-		return last, nil, err
-	}
-	if now := time.Unix(e.Now()-1, 0); last < ulog.StampAt(now) && !e.opts.ReadOnly {
-		if err := c.QueryRow(ctx, "SELECT stamp(1, 0)").Scan(&last); err != nil {
-			return 0, nil, err
+// noteHorizon notes a horizon for standbys, unless nothing was written since the last one.
+func (e *Engine) noteHorizon(ctx context.Context, c *pgxpool.Conn) error {
+	var last, noted engine.Stamp
+	err := c.QueryRow(ctx, "SELECT s.last_value, h.last_value FROM stamps s, horizon h").Scan(&last, &noted)
+	if err == nil && last > noted {
+		if err = writersEnd(ctx, c); err == nil {
+			_, err = c.Exec(ctx, "SELECT setval('horizon', $1) FROM horizon WHERE last_value < $1", int64(last))
 		}
 	}
-	writers, err = stamping(ctx, c)
-	return last, writers, err
+	return err
+}
+
+// writersEnd waits until those who are between stamp and commit have ended.
+func writersEnd(ctx context.Context, c *pgxpool.Conn) error {
+	writers, err := stamping(ctx, c)
+	for err == nil && len(writers) > 0 {
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return undone(ctx.Err())
+		}
+		var now []string
+		now, err = stamping(ctx, c)
+		writers = slices.DeleteFunc(writers, func(w string) bool { return !slices.Contains(now, w) })
+	}
+	return err
 }
 
 // stamping returns the transactions that are between stamp and commit.

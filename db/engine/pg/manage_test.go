@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -152,6 +153,19 @@ func TestRotation(t *testing.T) {
 	r, err := e.Settle(t.Context(), engine.GroupID{Lane: 4, Seq: 1})
 	require.NoError(t, err)
 	require.Equal(t, stamps[3], r.Stamp, "nothing was due")
+	tool := open(t, url, pg.Options{KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
+	defer tool.Close()
+	run(t, direct(t, url), "UPDATE gotycoon.rotation SET since = since - interval '10 years'")
+	oldest := func() engine.Stamp {
+		at, err := e.Log().Oldest(t.Context())
+		require.NoError(t, err)
+		return at
+	}
+	was := oldest()
+	require.NoError(t, tool.Rotate(t.Context()))
+	require.Equal(t, was, oldest(), "a tool removes nothing")
+	require.NoError(t, e.Rotate(t.Context()))
+	require.Greater(t, oldest(), was)
 }
 
 // What is open when the server stops ends with the engine.

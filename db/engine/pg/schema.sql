@@ -12,6 +12,8 @@ CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 CREATE SEQUENCE lanes MAXVALUE 1048574;
 -- The last stamp. A table's row would be locked until its writer commits; this is not.
 CREATE SEQUENCE stamps;
+-- A stamp up to which the log was complete when it was noted, for standbys.
+CREATE SEQUENCE horizon;
 
 -- One row for each group: the note that it has been made, and its updates. Rows are only inserted,
 -- and three tables are used in turn and emptied as a whole. Rows that were updated or deleted would

@@ -59,7 +59,10 @@ func (e *Engine) tend() {
 			if _, err := c.Exec(ctx, "SELECT fold()"); err != nil {
 				return err
 			}
-			return e.rotate(ctx, c)
+			if err := e.rotate(ctx, c); err != nil || !e.meta.Log {
+				return err
+			}
+			return e.noteHorizon(ctx, c)
 		})
 	}
 }
