@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,6 +22,34 @@ import (
 type link struct {
 	net.Conn
 	*guard
+	// since when it waits for an answer, in nanoseconds, see watch.go; 0: the last word is the other
+	// side's
+	asked atomic.Int64
+	pid   atomic.Uint32 // of PostgreSQL's process
+	gone  func()        // called when it is closed
+}
+
+// Write sends a question.
+func (l *link) Write(b []byte) (int, error) {
+	l.asked.Store(0)
+	n, err := l.Conn.Write(b)
+	l.asked.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// Read receives an answer.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if n > 0 {
+		l.asked.Store(0)
+	}
+	return n, err
+}
+
+// Close closes the connection.
+func (l *link) Close() error {
+	l.gone()
+	return l.Conn.Close()
 }
 
 // guard is what all links have in common that were dialled for one connection of pgx: perhaps to
@@ -48,7 +77,7 @@ func guardCommits(_ context.Context, c *pgx.ConnConfig) error {
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		l := &link{conn, g}
+		l := &link{Conn: conn, guard: g, gone: func() {}}
 		g.links = append(g.links, l)
 		return l, nil
 	}
@@ -66,11 +95,17 @@ func (g *guard) close() {
 // committing says whether a statement that changes something is under way. After one that has
 // failed it stays true: the connection is closed.
 func committing(c *pgxpool.Conn, yes bool) {
-	conn := c.Conn().PgConn().Conn()
+	if l := linkOf(c.Conn()); l != nil {
+		l.commits.Store(yes)
+	}
+}
+
+// linkOf returns the link of a connection.
+func linkOf(c *pgx.Conn) *link {
+	conn := c.PgConn().Conn()
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	if l, ok := conn.(*link); ok {
-		l.commits.Store(yes)
-	}
+	l, _ := conn.(*link)
+	return l
 }
