@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type Options struct {
 	Readers int           // requests of reads at a time; 4
 	Hold    time.Duration // for how long keys are held; 5 s
 	Lease   time.Duration // for how long a lease lasts without renewal; 10 s
+	Notice  time.Duration // after how long without an answer a connection is looked at; 1.5 s
 	// For how long, and up to how many bytes, the engine keeps its log; 1 h, 4 GiB. Who asks for
 	// more than is there gets engine.ErrTrimmed.
 	KeepFor   time.Duration
@@ -34,7 +36,7 @@ func (o *Options) setDefaults() {
 		option *time.Duration
 		value  time.Duration
 	}{
-		{&o.Hold, 5 * time.Second}, {&o.Lease, 10 * time.Second}, {&o.KeepFor, time.Hour},
+		{&o.Hold, 5 * time.Second}, {&o.Lease, 10 * time.Second}, {&o.KeepFor, time.Hour}, {&o.Notice, 1500 * time.Millisecond},
 	} {
 		if *d.option == 0 {
 			*d.option = d.value
@@ -72,6 +74,8 @@ type Engine struct {
 	tables sync.Map // of databases (uint16) that are known to have their tables
 	clock  clock
 
+	watched watched
+
 	holdsMu sync.Mutex
 	holds   map[uint64]*hold // by lane
 
@@ -94,8 +98,17 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}}
+	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}, watched: watched{links: map[*link]bool{}}}
 	e.ctx, e.end = context.WithCancel(context.Background())
+	set := pool.AfterConnect
+	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		if l := linkOf(c.PgConn()); l != nil {
+			l.pid.Store(c.PgConn().PID())
+			l.gone = func() { e.watched.remove(l) }
+			e.watched.add(l)
+		}
+		return set(ctx, c)
+	}
 	for _, p := range []struct {
 		pool **pgxpool.Pool
 		most int
@@ -132,6 +145,7 @@ func (e *Engine) begin(ctx context.Context) error {
 		return mean(err, false)
 	}
 	e.work.Go(e.tend)
+	e.work.Go(e.watch)
 	return nil
 }
 
@@ -148,14 +162,16 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 		pool.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if pool.ConnConfig.ConnectTimeout == 0 {
-		pool.ConnConfig.ConnectTimeout = 5 * time.Second
+		pool.ConnConfig.ConnectTimeout = 3 * time.Second
 	}
+	pool.ConnConfig.DialFunc = (&net.Dialer{Control: control, KeepAliveConfig: keepAlive}).DialContext
 	if pool.ConnConfig.RuntimeParams["application_name"] == "" {
 		pool.ConnConfig.RuntimeParams["application_name"] = "gotycoon"
 	}
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	pool.MaxConnLifetime = 24 * time.Hour
 	pool.MaxConnIdleTime = 10 * time.Minute
+	pool.PingTimeout = time.Second // of a connection that was idle, before it is used
 	pool.BeforeConnect = guardCommits
 	pool.ConnConfig.OnNotice = heed
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
@@ -164,6 +180,9 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	}
 	return pool, nil
 }
+
+// keepAlive finds out that the other side of an idle connection has vanished.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 
 // settings of a session, where the server knows them.
 //
@@ -177,7 +196,7 @@ const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
 	('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 	('idle_session_timeout', '0'), ('transaction_timeout', '0'),
-	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
+	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '8000'),
 	('client_connection_check_interval', '2000')
 ) s(name, value) JOIN pg_settings USING (name)`
 
