@@ -79,6 +79,16 @@ func (e *engineShown) look(away bool) (inside *status.EngineInside, conns int) {
 	return e.inside, e.conns
 }
 
+// feature is what the report has of the engine, among the features of the program: further rows
+// would be new to clients that work on a server's own databases and on an engine's alike. The state
+// of the engine is in metrics, alarms and the console.
+func (e *engineShown) feature() string {
+	if e == nil {
+		return ""
+	}
+	return "(engine " + e.shared.name + ")"
+}
+
 // State implements api.Engine.
 func (e *engineShown) State() api.EngineState {
 	f := e.figures()

@@ -24,7 +24,7 @@ func (r *root) publish() error {
 	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, alarms: r.alarms,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, engine: engine, alarms: r.alarms,
 	}
 	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
