@@ -67,6 +67,9 @@ type Engine interface {
 	// Now returns the engine's clock in UNIX seconds, by which records expire. It asks nobody.
 	Now() int64
 
+	// Clock returns the same clock as exactly as the server knows it. It may go back a little.
+	Clock() time.Time
+
 	// Close ends this server's use of the engine: its leases and holds, but not its claims. It
 	// waits until calls under way have ended.
 	Close() error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"gotycoon/db/engine"
@@ -210,11 +211,7 @@ func (s *Store) commit(g *engine.Group, won []bool, ups []ulog.Update, at engine
 	result := engine.Result{Won: won, Revision: s.revision}
 	if g.Clear != nil {
 		s.tables[g.Clear.DB] = nil
-		for id := range s.claimed {
-			if id.db == g.Clear.DB {
-				delete(s.claimed, id)
-			}
-		}
+		maps.DeleteFunc(s.claimed, func(_ engine.ClaimID, c claimed) bool { return c.made && c.DB == g.Clear.DB })
 	}
 	for i := range g.Changes {
 		c := &g.Changes[i]
