@@ -25,7 +25,7 @@ func (q *queues) put(p *db.Pending, name, value []byte, xt record.XT) error {
 }
 
 // newest returns the greatest stamp of a name, for messageKey. It searches the database once for
-// each name that is remembered, and each time for others.
+// each name that is remembered, and each time for others, and where other servers store messages.
 func (q *queues) newest(name []byte) (stamp, error) {
 	q.mu.Lock()
 	l := q.lines[string(name)]
@@ -33,7 +33,7 @@ func (q *queues) newest(name []byte) (stamp, error) {
 		l = &line{}
 		q.lines[string(name)] = l
 	}
-	if l != nil && l.known {
+	if l != nil && l.known && !q.others.are {
 		defer q.mu.Unlock()
 		return l.newest, nil
 	}

@@ -8,7 +8,8 @@ import (
 
 // Claims take records away from everybody but one client, for message queues. A claimed record has
 // left its database: its key is free. The log does not tell of a claim, so followers have the
-// record all the time, and a message that was taken and not finished is never lost.
+// record all the time, and a message that was taken and not finished is never lost. A clear leaves
+// what is claimed.
 //
 // A claim belongs to a term of its server's lease. When the term has ended, whichever way the server
 // has ended, anybody may give the record back (Abandoned).

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"gotycoon/db/engine"
@@ -211,7 +210,6 @@ func (s *Store) commit(g *engine.Group, won []bool, ups []ulog.Update, at engine
 	result := engine.Result{Won: won, Revision: s.revision}
 	if g.Clear != nil {
 		s.tables[g.Clear.DB] = nil
-		maps.DeleteFunc(s.claimed, func(_ engine.ClaimID, c claimed) bool { return c.made && c.DB == g.Clear.DB })
 	}
 	for i := range g.Changes {
 		c := &g.Changes[i]

@@ -132,7 +132,7 @@ CREATE FUNCTION free_{n}(ks bytea[]) RETURNS void LANGUAGE sql AS $$
   DELETE FROM r{n} WHERE k = ANY(ks) AND ver = 0
 $$;
 
--- clear removes all records; the caller has the database's lock. TRUNCATE is quick, but it waits for
+-- clear removes all records, without those that are claimed; the caller has the database's lock. TRUNCATE is quick, but it waits for
 -- all who read, and is seen by snapshots that were taken before it. So it must not come with
 -- other changes, and steps aside for who reads for long, such as a backup.
 CREATE FUNCTION clear_{n}(nothing_else bool) RETURNS void LANGUAGE plpgsql AS $$
@@ -155,7 +155,6 @@ BEGIN
     DELETE FROM r{n};
     GET DIAGNOSTICS have = ROW_COUNT;
   END IF;
-  DELETE FROM claimed WHERE db = {n};
   IF have <> 0 THEN
     INSERT INTO deltas VALUES ({n}, -have);
   END IF;
