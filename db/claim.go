@@ -110,9 +110,15 @@ func (d *DB) Claimable(prefixes [][]byte) ([]bool, error) { return d.shared.clai
 // KeysBefore calls visit for the keys that begin with prefix and are before end, the last key
 // first, until visit returns false. Claimed and expired records are among them. In a database whose
 // keys are not in the order of their bytes it visits none.
-func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
+//
+// Keys before floor may be left out. PostgreSQL passes over all that was removed while anybody has
+// an old snapshot, and in a queue that is everything on the way to its beginning.
+func (d *DB) KeysBefore(end, floor, prefix []byte, visit func(key []byte) bool) error {
 	if !d.Bytewise() {
 		return nil
+	}
+	if bytes.Compare(floor, prefix) < 0 {
+		floor = prefix
 	}
 	from := store.Start{Key: end, Backward: true, Bare: true}
 	for more := true; more; {
@@ -121,6 +127,8 @@ func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 		var scanned store.Store = d.store
 		if over := d.over.Load(); over != nil {
 			scanned = over
+		} else if d.shared != nil {
+			scanned = &floored{&sharedStore{d.shared}, floor}
 		}
 		err := scanned.Scan(from, func(key, _ []byte) bool {
 			seen++

@@ -91,7 +91,6 @@ func (q *queues) found(names []string, there []bool) {
 	for i, name := range names {
 		if l := q.lines[name]; l != nil && there[i] {
 			l.news++
-			l.from = nil
 			l.wakeFirst()
 		}
 	}

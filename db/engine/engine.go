@@ -108,6 +108,7 @@ func Expired(xt, now int64) bool { return now > xt }
 type Scan struct {
 	DB        uint16
 	Prefix    []byte // only keys that begin with it
+	Floor     []byte // and are not before this one
 	Key       []byte // begin at this place of the order, whether there is a record or not
 	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
 	Inclusive bool   // the record with Key itself is in the page too

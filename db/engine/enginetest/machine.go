@@ -161,7 +161,7 @@ func (m *machine) settle(t *rapid.T) {
 func (m *machine) scan(t *rapid.T) {
 	s := engine.Scan{
 		DB: m.db, Prefix: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "prefix")), Key: []byte(m.key(t)), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
-		Edge: rapid.Bool().Draw(t, "edge"), Inclusive: rapid.Bool().Draw(t, "inclusive"), Backward: rapid.Bool().Draw(t, "backward"),
+		Floor: []byte(m.key(t)), Edge: rapid.Bool().Draw(t, "edge"), Inclusive: rapid.Bool().Draw(t, "inclusive"), Backward: rapid.Bool().Draw(t, "backward"),
 	}
 	w := m.lane(t)
 	page, err := w.Scan(w.ctx, s)
