@@ -12,7 +12,7 @@ import (
 const (
 	// how often a server looks for claims of servers that have ended; a little more or less
 	lookAbandoned = time.Second
-	holdAgain     = 100 * time.Millisecond // after a lease was not to be had
+	claimsAgain   = 100 * time.Millisecond // after the engine has not answered
 	// claims of one look, and the bytes of their values
 	abandonedLimit = 64
 	abandonedBytes = 4 << 20
@@ -41,7 +41,7 @@ func (c *Catalog) tendClaims() {
 		}
 		if c.claims.missing() {
 			if err := c.claims.hold(ctx, c.groups, c.opts.Shared.Leases()); err != nil {
-				time.AfterFunc(holdAgain, c.claims.nudge)
+				time.AfterFunc(claimsAgain, c.claims.nudge)
 			}
 		}
 		c.payDebts()
@@ -56,6 +56,7 @@ func (c *Catalog) payDebts() {
 	for d, ok := c.claims.debt(); ok; d, ok = c.claims.debt() {
 		if err := d.pay(); err != nil {
 			c.claims.note(d)
+			time.AfterFunc(claimsAgain, c.claims.nudge)
 			return
 		}
 	}

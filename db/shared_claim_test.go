@@ -173,7 +173,7 @@ func TestAGiveBackThatFails(t *testing.T) {
 		require.NoError(t, c.GiveBack(nil))
 		gone.Store(false)
 		require.Eventually(t, func() bool { return d.Set(nil, []byte("x"), nil, record.Never) == nil }, time.Second, time.Millisecond)
-		require.NoError(t, takeWithin(t, d, 3*time.Second).Finish(nil))
+		require.NoError(t, takeWithin(t, d, 300*time.Millisecond).Finish(nil))
 		noMore(t, d)
 	})
 }
