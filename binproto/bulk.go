@@ -82,9 +82,25 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 	}
 	c.Owed.Replicas = frame.ReplicasOf(head.Flags)
 	defer func() { c.Owed.Replicas = 0 }()
-	err := b.serve()
+	err := h.followers(c)
+	if err == nil {
+		err = b.serve()
+	}
 	keep = b.reply(err)
 	return keep, b.detail()
+}
+
+// errNoFollowers refuses a request that asks for followers where the databases are in an engine.
+var errNoFollowers = errors.New("databases in an engine have no followers to wait for")
+
+// followers refuses a request that wants followers to have its updates, where there can be none.
+func (h *Handler) followers(c *netio.Conn) error {
+	if h.opts.Shared && c.Owed.Replicas > 0 {
+		c.Owed.Replicas = 0
+		h.opts.Logger.Info(errNoFollowers.Error())
+		return errNoFollowers
+	}
+	return nil
 }
 
 // serve takes and executes all records of the request.

@@ -27,6 +27,7 @@ type Options struct {
 	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow
+	Shared   bool            // the databases are in an engine that several servers share: there are no followers to wait for
 	NoData   string          // why there are no records, and every request for them is refused; empty: there are
 	Forward  *netio.Forward  // moves updates to the primary; nil: this server serves them
 	Meters   Meters          // count the requests; the zero value: nothing is counted

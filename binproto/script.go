@@ -45,7 +45,11 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		return false
 	}
 	c.Owed.Replicas = frame.ReplicasOf(script.Flags)
-	reply, ok := h.playScript(c, procedure, input)
+	var reply []byte
+	ok := h.followers(c) == nil
+	if ok {
+		reply, ok = h.playScript(c, procedure, input)
+	}
 	if ok && script.Flags&frame.NoReply == 0 && !clearFor(c, reply) {
 		return false
 	}

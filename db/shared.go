@@ -80,8 +80,8 @@ func (s *shared) getUnique(p *Pending, dst, key []byte) (value []byte, xt int64,
 	return value, xt, recs[0].Revision, nil
 }
 
-// admit waits for a transaction of this server, and for nothing else. Without this wait an
-// operation would keep its lane waiting for the engine's lock, and with it every other database.
+// admit waits for a transaction of this server, and for nothing else: it costs the engine nothing,
+// and no time limit of an operation, to wait here rather than for the engine's lock.
 func (s *shared) admit(p *Pending) error {
 	for {
 		wait := s.db.barred(true)

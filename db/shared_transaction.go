@@ -46,6 +46,8 @@ func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
 	switch {
 	case interrupted.Load():
 		return nil, dberr.ErrInterrupted
+	case errors.Is(err, engine.ErrCrowded):
+		return nil, engineError(err)
 	case late.Load():
 		return nil, errLocked
 	}

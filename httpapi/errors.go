@@ -183,6 +183,8 @@ func restStatus(m message.Method, err error) int {
 		return statusBadRequest
 	case late(err):
 		return statusUnavailable
+	case errors.Is(err, errNotImplemented):
+		return statusNotImplemented
 	case !ok:
 		return statusInternal
 	case dberr.Unavailable(err):

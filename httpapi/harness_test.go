@@ -60,11 +60,14 @@ func newServerWith(t testing.TB, do db.Options, ho httpapi.Options, exprs ...str
 	}
 	catalog, err := db.Open(exprs, do)
 	require.NoError(t, err)
+	if ho.Signals == nil {
+		ho.Signals = httpapi.NewSignals(nil)
+	}
 	s := &server{
-		signals: httpapi.NewSignals(), counts: new(opcount.Counts), catalog: catalog,
+		signals: ho.Signals, counts: new(opcount.Counts), catalog: catalog,
 		log: new(bytes.Buffer), timeout: 5 * time.Second,
 	}
-	ho.Catalog, ho.Counts, ho.Signals = catalog.View, s.counts, s.signals
+	ho.Catalog, ho.Counts = catalog.View, s.counts
 	ho.Now, ho.Port = clock, 1978
 	if ho.Logger == nil {
 		ho.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))

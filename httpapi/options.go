@@ -22,6 +22,7 @@ type Options struct {
 	Counts   *opcount.Counts // nil: nobody reads the counts
 	Signals  *Signals        // nil: a set of its own
 	Scripts  Scripts         // nil: the server has no script
+	Shared   bool            // the databases are in an engine that several servers share
 	Follower Follower        // nil: the server cannot replicate from a master
 	Replicas Replicas        // the server's followers; nil: it has no update log
 	Watches  Watches         // nil: the server has no update log
@@ -60,7 +61,7 @@ func (o *Options) setDefaults() {
 		o.Counts = new(opcount.Counts)
 	}
 	if o.Signals == nil {
-		o.Signals = NewSignals()
+		o.Signals = NewSignals(nil)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -39,13 +39,23 @@ func (s *Session) askPosition(text []byte) error {
 	case len(text) == 0:
 		return nil
 	case string(text) == positionAsk:
-		s.reply.positioned = s.opts.Catalog.Log()
+		if log := s.opts.Catalog.Log(); log != nil {
+			s.reply.positioned = func() ulog.Stamp { return position(log) }
+		} else if s.opts.Shared {
+			s.reply.positioned = position0
+		}
 		return nil
 	}
 	stamp, seconds, _ := bytes.Cut(text, []byte(" "))
 	want, err := strconv.ParseUint(string(stamp), 10, 64)
 	if err != nil {
 		return fmt.Errorf("%w: %.64q is no position: X-Kt-Position or POSITION is ?, or STAMP [SECONDS]", errInvalidParameters, text)
+	}
+	if s.opts.Shared {
+		if want > 0 {
+			return fmt.Errorf("%w: the position %d is not of this server: %s, which all have the position 0", errInvalidParameters, want, inEngine)
+		}
+		return nil
 	}
 	limit := positionWait
 	if len(seconds) > 0 {

@@ -70,8 +70,8 @@ type replyWriter struct {
 	now  func() time.Time
 	date *dateCache // of all sessions
 
-	json       bool      // procedures are answered in JSON
-	positioned *ulog.Log // the client wants the position in this log with the reply; nil: it does not
+	json       bool              // procedures are answered in JSON
+	positioned func() ulog.Stamp // returns the position that the client wants with the reply; nil: it wants none
 }
 
 // head appends the status line and the headers that every reply has. The caller appends its own
@@ -90,7 +90,7 @@ func (w *replyWriter) head(status int, keepAlive bool, length int) {
 	}
 	if w.positioned != nil {
 		out = append(out, "\r\nX-Kt-Position: "...)
-		out = strconv.AppendUint(out, uint64(position(w.positioned)), 10)
+		out = strconv.AppendUint(out, uint64(w.positioned()), 10)
 	}
 	w.c.Out = append(out, crlf...)
 }

@@ -28,7 +28,9 @@ func (s *Session) serveREST() (status int) {
 		}
 		s.conn.Owed.Rights = &s.gate
 	}
-	s.wantReplicas(s.req.Replicas())
+	if err := s.wantReplicas(s.req.Replicas()); err != nil {
+		return s.replyError(err)
+	}
 	if err := s.askPosition(s.req.Position()); errors.Is(err, errBroken) {
 		return statusBroken
 	} else if err != nil {

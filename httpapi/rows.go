@@ -53,7 +53,7 @@ var commonRows = []row{
 	{"CUR", asInt, "the cursor, a number of the client's choice; cursors belong to the connection"},
 	{"WAIT", asText, "wait for the signal of this name before anything else"},
 	{"WAITTIME", asNumber, "for so many seconds at most (default 30)"},
-	{"SIGNAL", asText, "send the signal of this name afterwards; SIGNALED says how many were waiting"},
+	{"SIGNAL", asText, "send the signal of this name afterwards; SIGNALED says how many were waiting at this server"},
 	{"SIGNALBROAD", asFlag, "if present: to all who wait, not only to the one who waits the longest"},
 	{"REPLICAS", asInt, "answer when so many followers have what the answer tells"},
 	{"POSITION", asText, "?: give the position of the newest update with the answer, in a row of this name; " +

@@ -99,16 +99,19 @@ func (s *Session) serveRPC() (status int) {
 		return s.replyDenied()
 	}
 	if err == nil {
-		s.wantReplicas(s.req.Replicas())
-		if text, ok := s.in.Get("REPLICAS"); ok {
-			s.wantReplicas(text)
+		text := s.req.Replicas()
+		if row, _ := s.in.Get("REPLICAS"); len(row) > 0 {
+			text = row
 		}
+		err = s.wantReplicas(text)
+	}
+	if err == nil {
 		text := s.req.Position()
 		if row, ok := s.in.Get("POSITION"); ok {
 			text = row
 		}
 		if err = s.askPosition(text); err == nil {
-			err = s.run(p, name)
+			err = s.instead(string(name), s.run(p, name))
 		}
 	}
 	if err != nil && (errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone)) {
@@ -129,8 +132,8 @@ func (s *Session) serveRPC() (status int) {
 		s.out.fail(err)
 		s.logFailure(status, err)
 	}
-	if log := s.reply.positioned; log != nil && err == nil && s.in.Has("POSITION") {
-		s.out.addText("POSITION", strconv.FormatUint(uint64(position(log)), 10))
+	if at := s.reply.positioned; at != nil && err == nil && s.in.Has("POSITION") {
+		s.out.addText("POSITION", strconv.FormatUint(uint64(at()), 10))
 		s.out.rows.Sort()
 	}
 	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute {

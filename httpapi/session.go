@@ -84,10 +84,16 @@ func (s *Session) sendSignal(name []byte) error {
 
 // wantReplicas notes on how many followers the client wants what the reply tells. A number that
 // cannot be reached makes the request fail, see replication.Quorum.
-func (s *Session) wantReplicas(text []byte) {
-	if len(text) > 0 {
-		s.conn.Owed.Replicas = int(min(max(lenient.Int(text), 0), math.MaxInt32))
+func (s *Session) wantReplicas(text []byte) error {
+	if len(text) == 0 {
+		return nil
 	}
+	n := int(min(max(lenient.Int(text), 0), math.MaxInt32))
+	if n > 0 && s.opts.Shared {
+		return errNoFollowers
+	}
+	s.conn.Owed.Replicas = n
+	return nil
 }
 
 // replyDenied answers a request for which the client has no right.

@@ -14,6 +14,7 @@ import (
 const (
 	alarmLog        = "log-failed"
 	alarmEngine     = "engine"
+	alarmSignals    = "signals"
 	alarmDisk       = "disk"
 	alarmMemory     = "memory"
 	alarmSize       = "size"
@@ -53,8 +54,9 @@ type alarmKind struct {
 	silent bool
 }
 
-// unreachedAfter is for how long a follower may be without its master before that is an alarm: a
-// master that restarts, or a cluster that elects another primary, is away for less.
+// unreachedAfter is for how long a follower may be without its master, and a server without the
+// signals of others, before that is an alarm: a master that restarts, or a cluster that elects
+// another primary, is away for less.
 const unreachedAfter = 5 * time.Second
 
 // alarmsEvery is how often the server looks for alarms though nobody asks.
@@ -77,6 +79,7 @@ func alarmKinds() []alarmKind {
 		{name: alarmStalled, after: unreachedAfter},
 		{name: alarmLag, away: true, reads: true},
 		{name: alarmFile, silent: true},
+		{name: alarmSignals, after: unreachedAfter},
 		{name: alarmTLS},
 		{name: alarmPassedOver, silent: true},
 	}

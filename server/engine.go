@@ -12,12 +12,15 @@ import (
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/pg"
+	"gotycoon/db/engine/relay"
+	"gotycoon/httpapi"
 )
 
 const (
 	defaultEngineWait = 30 * time.Second
 	engineRetry       = 500 * time.Millisecond // between two attempts at the start
 	engineLook        = 5 * time.Second        // for a look at it, by "config check"
+	engineSilent      = 4 * time.Second        // without an answer to an update until balancers are told
 )
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
@@ -60,7 +63,16 @@ func (c *Config) checkEngine() error {
 // sharedEngine is the engine of a server, from the opening of the databases to their closing.
 type sharedEngine struct {
 	*pg.Engine
-	name string // its URL without a password
+	name  string       // its URL without a password
+	relay *relay.Relay // of signals; nil with -ord: a standby carries none
+}
+
+// Close ends the use of the engine.
+func (s *sharedEngine) Close() error {
+	if s.relay != nil {
+		s.relay.Close()
+	}
+	return s.Engine.Close()
 }
 
 // openEngine connects to the engine, for which it waits at a start, and gives the configuration the
@@ -98,6 +110,9 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("the engine %s: %w", s.name, err)
 	}
+	if !c.ReadOnly {
+		s.relay = relay.New(s.Signals())
+	}
 	if status, err := s.Status(ctx); err == nil {
 		say := log.system
 		if status.Weak {
@@ -129,12 +144,40 @@ func (s *sharedEngine) use(o *db.Options, c *EngineConfig) {
 	}
 }
 
-// engineAlarms tells of an engine that does not answer.
-func engineAlarms(c *db.Catalog, s *sharedEngine) []alarm {
-	if s == nil || !c.Groups().Stats().Away {
+// signals returns the signals of clients of this server, which reach those of the others. Without
+// an engine there are no others.
+func (s *sharedEngine) signals() *httpapi.Signals {
+	if s == nil || s.relay == nil {
+		return httpapi.NewSignals(nil)
+	}
+	g := httpapi.NewSignals(s.relay)
+	s.relay.Serve(g)
+	return g
+}
+
+// engineAlarms tells of an engine that does not answer, or only does not carry signals.
+func engineAlarms(c *db.Catalog, s *sharedEngine) (all []alarm) {
+	if s == nil {
 		return nil
 	}
-	return []alarm{{name: alarmEngine, text: fmt.Sprintf(
-		"the engine %s does not answer, requests are refused: look whether it runs and can be reached from here. "+
-			"The server goes on by itself as soon as the engine answers", s.name)}}
+	text := ""
+	switch g := c.Groups().Stats(); {
+	case g.Away:
+		text = fmt.Sprintf("the engine %s does not answer, requests are refused: ", s.name)
+	case g.Silent >= engineSilent:
+		text = fmt.Sprintf("the engine %s has not answered any update for some seconds: ", s.name)
+	}
+	if text != "" {
+		all = append(all, alarm{name: alarmEngine, text: text + "look whether it runs and can be reached from here. " +
+			"The server goes on by itself as soon as the engine answers"})
+	}
+	if s.relay == nil {
+		return all
+	}
+	if err := s.relay.Stats().Deaf; err != nil {
+		all = append(all, alarm{name: alarmSignals, text: fmt.Sprintf(
+			"clients that wait here for a signal (WAIT) are not woken by signals that are sent at other servers of the engine: %v. "+
+				"The server goes on trying", err)})
+	}
+	return all
 }

@@ -43,8 +43,16 @@ func (e *engineShown) figures() status.Engine {
 	return status.Engine{
 		Up: !g.Away, Queue: g.Queue, QueueBytes: g.QueueBytes, QueueLimit: g.QueueLimit, Connections: conns,
 		Lost: g.Lost, Undone: g.Undone, Unknown: g.Unknown, SettledMade: g.SettledMade, SettledUndone: g.SettledUndone, Held: g.Held, Refused: g.Refused,
-		GroupOperations: g.GroupOperations, ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write, Inside: inside,
+		GroupOperations: g.GroupOperations, ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write, Signals: e.signals(), Inside: inside,
 	}
+}
+
+func (e *engineShown) signals() *status.EngineSignals {
+	if e.shared.relay == nil {
+		return nil
+	}
+	s := e.shared.relay.Stats()
+	return &status.EngineSignals{Listening: s.Listening, Sent: s.Sent, Woken: s.Woken, Dropped: s.Dropped}
 }
 
 // look asks the engine what it says of itself, unless it is away, or somebody has just asked.
@@ -69,6 +77,16 @@ func (e *engineShown) look(away bool) (inside *status.EngineInside, conns int) {
 		}
 	}
 	return e.inside, e.conns
+}
+
+// feature is what the report has of the engine, among the features of the program: further rows
+// would be new to clients that work on a server's own databases and on an engine's alike. The state
+// of the engine is in metrics, alarms and the console.
+func (e *engineShown) feature() string {
+	if e == nil {
+		return ""
+	}
+	return "(engine " + e.shared.name + ")"
 }
 
 // State implements api.Engine.

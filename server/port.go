@@ -47,6 +47,7 @@ type dataPortOptions struct {
 
 	Retention RetentionConfig
 	Catalog   *db.Catalog
+	Shared    *sharedEngine // nil: the databases are this server's alone
 	Scripts   *scripts
 	Following *following
 	Replicas  *replicas
@@ -91,7 +92,7 @@ func (p *dataPort) start() error {
 		p.Log.system("plaintext port opened: expr=%s:%d", p.Host, p.PlainPort)
 	}
 	logOpened(p.Log, socket, p.Host, p.Port, p.Timeout)
-	p.signals, p.stopping = httpapi.NewSignals(), make(chan struct{})
+	p.signals, p.stopping = p.Shared.signals(), make(chan struct{})
 	d := p.door()
 	p.server = portserver.Start(p.Secure(socket), portserver.Options{
 		NewSession: func(c net.Conn) portserver.Session { return d.newConn(c) },
@@ -114,6 +115,7 @@ func (p *dataPort) door() *door {
 			Catalog:  p.Catalog.View,
 			Counts:   p.Counts,
 			Signals:  p.signals,
+			Shared:   p.Shared != nil,
 			Scripts:  p.Scripts.http(),
 			Follower: p.Following.clients(),
 			Forward:  p.Forward,
@@ -137,6 +139,7 @@ func (p *dataPort) door() *door {
 			Counts:   p.Counts,
 			Scripts:  p.Scripts.binary(),
 			Source:   forFollowers(source),
+			Shared:   p.Shared != nil,
 			NoData:   p.Cluster.noData(),
 			Forward:  p.Forward,
 			Meters:   p.Meters.bin,

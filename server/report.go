@@ -35,6 +35,7 @@ type reporter struct {
 	mover     *forward.Forwarder
 	retention *retention
 	cluster   *clusterShown // nil: in none
+	engine    *engineShown  // nil: the databases are this server's alone
 	alarms    *alarms
 }
 
@@ -45,7 +46,7 @@ func (r *reporter) report(rows map[string]string) {
 	now := time.Now()
 	rows["conf_kt_version"] = Version
 	built := version.Current()
-	rows["conf_kt_features"] = fmt.Sprintf("%s(gotycoon %s)(revision %s)", features, built.Version, built.Revision)
+	rows["conf_kt_features"] = fmt.Sprintf("%s(gotycoon %s)(revision %s)", features, built.Version, built.Revision) + r.engine.feature()
 	rows["conf_kc_version"] = EngineVersion
 	rows["conf_kc_features"] = engineFeatures
 	rows["conf_os_name"] = "Linux"

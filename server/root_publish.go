@@ -24,12 +24,12 @@ func (r *root) publish() error {
 	}).list()
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, alarms: r.alarms,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown, engine: engine, alarms: r.alarms,
 	}
 	options := &settings{cfg: c, live: r.live, following: r.following, log: r.log}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), Watches: c.Limits.Watches, CmdDir: c.CmdDir, Console: c.Admin.Addr, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Shared: r.databases.shared, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}

@@ -24,6 +24,10 @@ func engineMetrics() []Definition {
 		{"gotycoon_engine_queue_bytes", Gauge, "What they bring.", nil},
 		{"gotycoon_engine_queue_limit", Gauge, "From how many on operations are refused as busy (-engine-queue).", nil},
 		{"gotycoon_engine_connections", Gauge, "Connections of this server to the engine.", nil},
+		{"gotycoon_engine_signals_listening", Gauge, "1 while signals (SIGNAL) of other servers are heard. 0 is right where nobody has waited (WAIT) for a minute. Not with -ord.", nil},
+		{"gotycoon_engine_signals_sent_total", Counter, "Signals of clients of this server that were sent to the others.", nil},
+		{"gotycoon_engine_signals_woken_total", Counter, "Clients of this server that signals of others have woken.", nil},
+		{"gotycoon_engine_signals_dropped_total", Counter, "Signals that did not reach the others, because the engine did not take them, or not soon enough.", nil},
 		{"gotycoon_engine_log_bytes", Gauge, "Size of the engine's log of updates. This and the following only while the engine answers.", nil},
 		{"gotycoon_engine_log_oldest_seconds", Gauge, "Age of the oldest update in it. Only where it has one.", nil},
 		{"gotycoon_engine_dead_tuples", Gauge, "Versions of records that nobody can see any more, and that still take room in the engine.", nil},
@@ -53,6 +57,12 @@ func Engine(now func() status.Engine) prometheus.Collector {
 		s.count("gotycoon_engine_queue_bytes", e.QueueBytes)
 		s.count("gotycoon_engine_queue_limit", e.QueueLimit)
 		s.count("gotycoon_engine_connections", int64(e.Connections))
+		if g := e.Signals; g != nil {
+			s.put("gotycoon_engine_signals_listening", boolean(g.Listening))
+			s.count("gotycoon_engine_signals_sent_total", int64(g.Sent))
+			s.count("gotycoon_engine_signals_woken_total", int64(g.Woken))
+			s.count("gotycoon_engine_signals_dropped_total", int64(g.Dropped))
+		}
 		in := e.Inside
 		if in == nil {
 			return

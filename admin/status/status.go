@@ -85,7 +85,14 @@ type Engine struct {
 
 	GroupOperations, ReadKeys, Wait, Read, Write *metrics.Histogram
 
-	Inside *EngineInside // nil: it has not said, or not in time
+	Signals *EngineSignals // nil: it carries none
+	Inside  *EngineInside  // nil: it has not said, or not in time
+}
+
+// EngineSignals are the signals of clients (WAIT, SIGNAL) between the servers of an engine.
+type EngineSignals struct {
+	Listening            bool // those of others are heard
+	Sent, Woken, Dropped uint64
 }
 
 // EngineInside is what an engine says of itself.

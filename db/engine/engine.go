@@ -17,12 +17,12 @@ type Engine interface {
 	// left out; expired ones are not, because who replaces one needs its revision. A Read of no
 	// keys asks whether the engine answers.
 	//
-	// With hold.Lane set, it waits until nobody else changes the keys, whether they have records or
+	// With hold.Lane set, it waits until nobody else changes the keys or has their databases alone, whether they have records or
 	// not, and from then on others wait: until Write or Settle of this group, or Limits.Hold. A
 	// lane has one hold at most: the next call with another ID of the lane ends the former one. All
 	// keys are held in one step in ascending order, so holds never deadlock, as long as the group
 	// changes no other key. An engine that cannot hold keys ignores it.
-	Read(ctx context.Context, keys []Key, hold GroupID) ([]Record, error)
+	Read(ctx context.Context, keys []Key, hold Hold) ([]Record, error)
 
 	// Scan returns records of one database in the order of their keys' bytes, of one moment.
 	// Expired ones are among them.

@@ -40,6 +40,9 @@ type Error struct {
 	// probably fail as well.
 	Away bool
 	Err  error // what went wrong
+
+	locked bool // see Locked
+	db     uint16
 }
 
 // Error returns the cause; whoever shows it to a client says what its kind means.
@@ -51,11 +54,27 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	// ErrUndone is the answer of Settle for a group that was not made and never will be.
 	ErrUndone error = &Error{Kind: Undone, Err: errors.New("the group has not been made")}
+	// ErrCrowded is the error of a transaction or snapshot for which no connection became free.
+	ErrCrowded error = &Error{Kind: Undone, Err: errors.New("too many transactions and backups of this server are under way")}
 	// ErrFenced is the error of a group whose guard is a lease that has ended.
 	ErrFenced error = &Error{Kind: Refused, Err: errors.New("another server holds the lease by now, or may hold it")}
 	// ErrTrimmed is the error of a read of the log whose beginning has been removed.
 	ErrTrimmed error = &Error{Kind: Refused, Err: errors.New("the engine's log begins behind this stamp; make a new copy of the databases")}
 )
+
+// Locked returns the error of what does not wait for who has a database alone.
+func Locked(db uint16) error {
+	return &Error{Kind: Undone, locked: true, db: db, Err: errors.New("a transaction has the database alone")}
+}
+
+// IsLocked reports whether an error says that somebody has a database alone, and which.
+func IsLocked(err error) (db uint16, is bool) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.db, e.locked
+	}
+	return 0, false
+}
 
 // Refuse returns an error of the kind Refused.
 func Refuse(why string) error { return &Error{Kind: Refused, Err: errors.New(why)} }

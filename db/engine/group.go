@@ -43,6 +43,15 @@ type Group struct {
 	Position *ulog.Position
 	// Guard is a lease of the writer. When it has ended, nothing is done: the error is ErrFenced.
 	Guard *Term
+	// NoWait says that the group does not wait for who has one of its databases alone, nor a Clear
+	// for who uses the database. It is not made then: the error is that of Locked.
+	NoWait bool
+}
+
+// Hold has a Read hold its keys for a group. The zero value holds none.
+type Hold struct {
+	GroupID
+	NoWait bool // as in Group, for who has a database alone; it waits for keys all the same
 }
 
 // Clear empties a database. In a group with a Clear every change has the condition Any.

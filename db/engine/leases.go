@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"gotycoon/ulog"
 )
@@ -57,12 +58,26 @@ type Claim struct {
 	From   []byte // and is not before this one
 }
 
-// Signals carry messages between servers. They are not kept: who does not listen misses them.
+// LongestSignal is how many bytes a message of Signals has at most.
+const LongestSignal = 4096
+
+// Signals carry messages between servers. They are not kept: who does not listen misses them. All
+// who listen hear messages in the same order.
 type Signals interface {
-	// Send sends a message to all servers that listen, this one included.
+	// Send sends a message to all servers that listen, this one included. A longer one is refused.
+	// After an error it may have been heard or not.
 	Send(ctx context.Context, message string) error
 
 	// Listen calls heard for each message until ctx ends, whose error it then returns, or until the
-	// engine cannot be reached. heard is called by one goroutine at a time and is quick.
-	Listen(ctx context.Context, heard func(message string)) error
+	// engine cannot be reached. It calls begun once, when from then on all messages are heard. Both
+	// are called by one goroutine at a time and are quick.
+	Listen(ctx context.Context, begun func(), heard func(message string)) error
+}
+
+// CheckSignal refuses a message that is too long.
+func CheckSignal(message string) error {
+	if len(message) > LongestSignal {
+		return Refuse(fmt.Sprintf("the engine carries signals of at most %d bytes", LongestSignal))
+	}
+	return nil
 }

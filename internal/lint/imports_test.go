@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/engine", "db/engine/gather", "db/engine/pg", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/engine", "db/engine/gather", "db/engine/pg", "db/engine/relay", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
@@ -59,6 +59,7 @@ var arrows = map[string][]string{
 	"db/engine/gather":   {"db/engine", "db/record", "internal/metrics", "ulog"},
 	"db/engine/mem":      {"db/engine", "ulog"}, // for tests
 	"db/engine/pg":       {"db/engine", "ulog"},
+	"db/engine/relay":    {"db/engine"},
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},
 	"db/pages":           {"db/owed", "db/record", "db/store"},

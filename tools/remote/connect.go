@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"gotycoon/client"
@@ -57,6 +58,22 @@ func (c *call) openBinary(ctx context.Context) (*client.DB, error) {
 		err = nil
 	}
 	return db, c.failed("DB::open", err)
+}
+
+// inEngine adds to an error about the update log why a server has none, if its databases are in an
+// engine that servers share.
+func inEngine(ctx context.Context, c *client.Client, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswer)
+	defer cancel()
+	rows, failed := c.Report(ctx)
+	if failed != nil {
+		return err // the client may not ask
+	}
+	if _, engine, is := strings.Cut(string(rows["conf_kt_features"]), "(engine "); is {
+		return fmt.Errorf("%w: its databases are in the engine %s, whose log no server hands out so far; '%s backup' copies a database",
+			err, strings.TrimSuffix(engine, ")"), program)
+	}
+	return err
 }
 
 // openFor is openBinary or open.

@@ -118,6 +118,9 @@ func (m *migration) begin(ctx context.Context) error {
 func (m *migration) logPosition(ctx context.Context) (position, error) {
 	at, err := firstPosition(ctx, m.source.client)
 	if errors.Is(err, client.ErrNoLog) {
+		if shared := inEngine(ctx, m.source.client, err); shared != err {
+			return at, fmt.Errorf("%s: %w; or stop whoever writes to them and use -once", m.source.name, shared)
+		}
 		return at, fmt.Errorf("%s: %w: start it with -ulog DIR and -sid NUMBER, or stop whoever writes to it and use -once", m.source.name, err)
 	}
 	if err != nil {

@@ -137,7 +137,7 @@ func (r *feed) run(ctx context.Context) error {
 		case errors.Is(err, errDone), ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNoLog):
-			return r.openError(err)
+			return r.openError(inEngine(ctx, r.client, err))
 		case !errors.Is(err, client.ErrNetwork):
 			return err
 		case !*r.wait:

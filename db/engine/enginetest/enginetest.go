@@ -31,6 +31,8 @@ func Run(t *testing.T, p Place) {
 	}{
 		{"conditions", testConditions},
 		{"revisions", testRevisions},
+		{"losers", testLosers},
+		{"keys that come and go", testComing},
 		{"whole groups", testWhole},
 		{"groups that are refused", testRefused},
 		{"a clear and what comes after it", testClear},
@@ -44,6 +46,7 @@ func Run(t *testing.T, p Place) {
 		{"a hold ends", testHoldEnds},
 		{"snapshots", testSnapshot},
 		{"transactions", testTransactions},
+		{"updates that do not wait for a transaction", testNoWait},
 		{"claims", testClaims},
 		{"claims and other records", testClaimedKeys},
 		{"leases", testLeases},
@@ -130,7 +133,7 @@ func (w *writer) group(g *engine.Group) engine.Result {
 
 // read returns the record of a key, nil for none.
 func (w *writer) read(key string) *engine.Record {
-	recs, err := w.Read(w.ctx, keys(key), engine.GroupID{})
+	recs, err := w.Read(w.ctx, keys(key), engine.Hold{})
 	require.NoError(w.t, err)
 	if len(recs) == 0 {
 		return nil

@@ -24,10 +24,10 @@ func testReads(h *host) {
 	slices.SortFunc(changes, func(a, b engine.Change) int { return engine.Compare(a.Key, b.Key) })
 	w.write(changes...)
 
-	recs, err := w.Read(w.ctx, nil, engine.GroupID{})
+	recs, err := w.Read(w.ctx, nil, engine.Hold{})
 	require.NoError(h, err)
 	require.Empty(h, recs)
-	recs, err = w.Read(w.ctx, append(keys("", "\x00", "a", "ab", "zz", "\xff"), engine.Key{DB: 1, Key: []byte("a")}, engine.Key{DB: 7, Key: []byte("a")}), engine.GroupID{})
+	recs, err = w.Read(w.ctx, append(keys("", "\x00", "a", "ab", "zz", "\xff"), engine.Key{DB: 1, Key: []byte("a")}, engine.Key{DB: 7, Key: []byte("a")}), engine.Hold{})
 	require.NoError(h, err)
 	var seen []string
 	for _, r := range recs {
@@ -52,7 +52,7 @@ func testNothing(h *host) {
 		w.write(c)
 		for _, key := range [][]byte{nil, {}} {
 			for _, id := range []engine.GroupID{{}, w.next()} {
-				recs, err := w.Read(w.ctx, []engine.Key{{Key: key}}, id)
+				recs, err := w.Read(w.ctx, []engine.Key{{Key: key}}, engine.Hold{GroupID: id})
 				require.NoError(h, err)
 				require.Equal(h, c.Remove, len(recs) == 0)
 			}

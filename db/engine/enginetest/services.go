@@ -2,8 +2,11 @@ package enginetest
 
 import (
 	"context"
-	"time"
+	"fmt"
+	"strings"
+	"sync"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/engine"
@@ -196,32 +199,36 @@ func testSignals(h *host) {
 		h.Skip("the engine has no signals")
 	}
 	ctx, cancel := context.WithCancel(h.Context())
-	heard, ended := make(chan string, 1000), make(chan error, 2)
-	for _, e := range []engine.Engine{a, b} {
-		addr := map[engine.Engine]string{a: "a", b: "b"}[e]
-		go func() { ended <- e.Signals().Listen(ctx, func(message string) { heard <- addr + " " + message }) }()
+	require.NoError(h, a.Signals().Send(ctx, "nobody listens"))
+	listening, ended := make(chan struct{}), make(chan error, 2)
+	heard := [2]chan string{make(chan string, 1000), make(chan string, 1000)}
+	for i, e := range []engine.Engine{a, b} {
+		begun := func() { listening <- struct{}{} }
+		go func() { ended <- e.Signals().Listen(ctx, begun, func(message string) { heard[i] <- message }) }()
 	}
-	seen := map[string]bool{}
-	for n := 0; !seen["a hello"] || !seen["b hello"]; n++ { // until both listen
-		require.Less(h, n, 1000)
-		require.NoError(h, a.Signals().Send(ctx, "hello"))
-		for none := time.After(moment); none != nil; {
-			select {
-			case message := <-heard:
-				seen[message] = true
-			case <-none:
-				none = nil
+	<-listening
+	<-listening
+	// all hear everything, and in one order
+	const each = 50
+	var sending sync.WaitGroup
+	for i, e := range []engine.Engine{a, b} {
+		sending.Go(func() {
+			for n := range each {
+				assert.NoError(h, e.Signals().Send(ctx, fmt.Sprintf("%d of %d", n, i)))
 			}
-		}
+		})
 	}
-	odd := "with 'quotes' and \xff"
-	for _, message := range []string{"", odd, "last"} {
+	sending.Wait()
+	for _, message := range []string{"", "with 'quotes' and \xff", strings.Repeat("x", 4096), "last"} {
 		require.NoError(h, b.Signals().Send(ctx, message))
 	}
-	for !seen["a last"] || !seen["b last"] {
-		seen[<-heard] = true
+	message := ""
+	for range 2*each + 4 {
+		message = <-heard[0]
+		require.Equal(h, message, <-heard[1])
 	}
-	require.True(h, seen["a "] && seen["b "] && seen["a "+odd] && seen["b "+odd])
+	require.Equal(h, "last", message)
+	require.Equal(h, engine.Refused, engine.KindOf(a.Signals().Send(ctx, strings.Repeat("x", 4097))))
 	cancel()
 	require.ErrorIs(h, <-ended, context.Canceled)
 	require.ErrorIs(h, <-ended, context.Canceled)

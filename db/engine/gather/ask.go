@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,10 @@ func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T
 		if ctx.Err() == nil && time.Since(began) < g.opts.Timeout && g.sleep(pause) {
 			continue
 		}
-		g.outage.suspect(began)
+		if errors.Is(err, engine.ErrCrowded) {
+			return answer, err
+		}
+		g.outage.doubt(began)
 		why := fmt.Errorf("no answer from the engine within %v", g.opts.Timeout)
 		if !engine.IsAway(err) { // else it names hosts and users, which clients need not know
 			why = fmt.Errorf("%w: %w", why, err)

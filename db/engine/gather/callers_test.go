@@ -110,7 +110,7 @@ func TestManyOperationsOfOneCaller(t *testing.T) {
 // picky is an engine that refuses to read a key.
 type picky struct{ *mem.Server }
 
-func (p picky) Read(ctx context.Context, keys []engine.Key, hold engine.GroupID) ([]engine.Record, error) {
+func (p picky) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
 	if slices.ContainsFunc(keys, func(k engine.Key) bool { return string(k.Key) == "odd" }) {
 		return nil, engine.Refuse("odd")
 	}

@@ -14,15 +14,19 @@ const (
 	lastPause  = 100 * time.Millisecond // the pauses double up to this one
 )
 
-// carryOut makes a group of the chosen tasks and answers them, or puts them back to the front.
-func (l *lane) carryOut() {
+// carryOut makes a group of the chosen tasks and answers them, or puts them back to the front. It
+// reports whether the engine has made the group.
+func (l *lane) carryOut() bool {
 	l.group = slices.DeleteFunc(l.group, (*task).left)
 	if len(l.group) == 0 {
-		return
+		return true
+	}
+	if l.late {
+		defer l.attend()()
 	}
 	if err := l.read(); err != nil {
 		l.failed(err)
-		return
+		return false
 	}
 	began := time.Now()
 	l.group = slices.DeleteFunc(l.group, func(t *task) bool {
@@ -32,25 +36,26 @@ func (l *lane) carryOut() {
 	g, changes := l.make()
 	if !changes {
 		if l.hold {
-			_, _ = call(l.g, func(ctx context.Context) (engine.Result, error) { // which ends the hold
+			_, _ = asks(l, func(ctx context.Context) (engine.Result, error) { // which ends the hold
 				return l.g.engine.Write(ctx, &engine.Group{ID: g.ID})
 			})
 		}
 		l.finish(&engine.Result{})
-		return
+		return true
 	}
 	result, err := l.write(g)
 	if err != nil {
 		l.failed(err)
-		return
+		return false
 	}
 	l.finish(&result)
+	return true
 }
 
 // read reads the keys of the group that bodies want, and gets the ID of the group.
 func (l *lane) read() error {
 	if l.id.Lane == 0 || l.id.Seq == engine.LastSeq {
-		n, err := call(l.g, l.g.engine.Lane)
+		n, err := asks(l, l.g.engine.Lane)
 		if err != nil {
 			return err
 		}
@@ -72,13 +77,13 @@ func (l *lane) read() error {
 	if l.keys = v.wants(l.keys[:0], l.hold); len(l.keys) == 0 {
 		return nil
 	}
-	var hold engine.GroupID
+	var hold engine.Hold
 	if l.hold {
-		hold = l.id
+		hold = engine.Hold{GroupID: l.id, NoWait: !l.late}
 		l.g.stats.held.Add(1)
 	}
 	began := time.Now()
-	recs, err := call(l.g, func(ctx context.Context) ([]engine.Record, error) {
+	recs, err := asks(l, func(ctx context.Context) ([]engine.Record, error) {
 		return l.g.engine.Read(ctx, l.keys, hold)
 	})
 	l.g.stats.read.Observe(int64(time.Since(began)))
@@ -88,7 +93,7 @@ func (l *lane) read() error {
 
 // make makes a group of what the bodies have changed, and reports whether that is anything.
 func (l *lane) make() (g *engine.Group, changes bool) {
-	g = &engine.Group{ID: l.id, Whole: l.broad}
+	g = &engine.Group{ID: l.id, Whole: l.broad, NoWait: !l.late}
 	g.Changes, changes = l.view.conclude()
 	if len(l.group) > 0 && !l.group[0].failed() {
 		first := &l.group[0].op // alone, if it has any of these
@@ -101,7 +106,7 @@ func (l *lane) make() (g *engine.Group, changes bool) {
 // who has waited for the group has left.
 func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	began := time.Now()
-	result, err := call(l.g, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
+	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
 	l.g.stats.write.Observe(int64(time.Since(began)))
 	l.g.stats.operations.Observe(int64(len(l.group)))
 	if err == nil || engine.KindOf(err) != engine.Unknown {
@@ -109,7 +114,7 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	}
 	l.g.stats.unknown.Add(1)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		result, err := call(l.g, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
+		result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
 		switch {
 		case err == nil:
 			l.g.stats.settledMade.Add(1)
@@ -200,8 +205,11 @@ func (l *lane) halve() { l.limit = max(1, min(l.limit, len(l.group))/2) }
 func (l *lane) failed(err error) {
 	switch kind := engine.KindOf(err); {
 	case kind == engine.Undone, kind == engine.Unknown:
-		l.g.stats.undone.Add(1)
 		l.putBack(l.group)
+		if db, locked := engine.IsLocked(err); locked && !l.late && l.stepAside(db) {
+			return
+		}
+		l.g.stats.undone.Add(1)
 		if l.fails++; l.fails > 1 || engine.IsAway(err) {
 			l.g.pause(min(firstPause<<min(l.fails, 10), lastPause))
 		}

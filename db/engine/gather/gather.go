@@ -95,6 +95,9 @@ type Gather struct {
 	outage outage
 	tasks  sync.Pool
 
+	lates   sync.Map     // lanes that wait for a database, by its index (uint16)
+	waiting atomic.Int32 // of these that have tasks
+
 	queued, queuedBytes atomic.Int64
 
 	closing sync.RWMutex // held for reading while a call enters
@@ -257,8 +260,13 @@ func call[T any](g *Gather, f func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.opts.Timeout)
 	defer cancel()
 	answer, err := f(ctx)
-	if err == nil || engine.KindOf(err) != engine.Unknown && !engine.IsAway(err) && ctx.Err() == nil {
+	if heard(ctx, err) {
 		g.outage.answered()
 	}
 	return answer, err
+}
+
+// heard reports whether a call with such an end has had an answer of the engine.
+func heard(ctx context.Context, err error) bool {
+	return err == nil || engine.KindOf(err) != engine.Unknown && !engine.IsAway(err) && ctx.Err() == nil
 }

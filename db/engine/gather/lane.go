@@ -2,7 +2,10 @@ package gather
 
 import (
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"gotycoon/db/engine"
 )
@@ -14,10 +17,15 @@ const manyLosses = 3
 type lane struct {
 	g     *Gather
 	broad bool
+	late  bool          // it waits for a database, see late.go
 	wake  chan struct{} // of one: there is something in the queue
 
 	mu    sync.Mutex
 	queue []*task
+	back  []*task // from the lane that has waited for their database
+	busy  bool    // of a late lane: it has tasks
+
+	silent atomic.Int64 // since when it has had no answer, in nanoseconds; 0: it waits for none
 
 	// The lane's goroutine alone uses the following.
 	id    engine.GroupID // of the last group
@@ -56,11 +64,39 @@ func (l *lane) nudge() {
 // run writes groups until the Gather is closed.
 func (l *lane) run() {
 	for l.wait() {
+		if l.follow(); len(l.front) == 0 {
+			continue
+		}
 		l.choose()
-		l.carryOut()
-		// Callers who have just been answered come again with their next operations: let them go
-		// first, or the next group has one operation, and all others wait for it.
+		if l.carryOut() && l.late {
+			l.rest()
+		}
+		letIn(l.waiting)
+	}
+}
+
+// waiting returns how many tasks wait.
+func (l *lane) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// letIn lets callers go first who have just been answered: they come again with their next
+// operations, and otherwise the next group would have a few of them, and all others wait for it. It
+// returns when no more of them have come for some turns, which are nothing on an idle machine; on a
+// busy one a turn is long, so there is a limit.
+func letIn(waiting func() int) {
+	const turns, limit = 8, 100 * time.Microsecond
+	began, before := time.Now(), 0
+	for left := turns; left > 0; left-- {
 		runtime.Gosched()
+		if n := waiting(); n > before {
+			left, before = turns, n
+		}
+		if time.Since(began) > limit {
+			return
+		}
 	}
 }
 
@@ -70,9 +106,11 @@ func (l *lane) wait() bool {
 		back := l.g.outage.back()
 		if back != nil {
 			l.refuseAll()
+			l.rest()
 		} else if l.fetch(); len(l.front) > 0 {
 			return true
 		}
+		l.silent.Store(0)
 		select {
 		case <-l.wake:
 		case <-back:
@@ -86,6 +124,9 @@ func (l *lane) wait() bool {
 func (l *lane) fetch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.front = slices.Insert(l.front, 0, l.back...)
+	clear(l.back)
+	l.back = l.back[:0]
 	n := min(len(l.queue), l.g.opts.Group-len(l.front))
 	if n <= 0 {
 		return
@@ -99,8 +140,8 @@ func (l *lane) fetch() {
 // refuseAll refuses what waits: the engine is away.
 func (l *lane) refuseAll() {
 	l.mu.Lock()
-	tasks := append(l.front, l.queue...)
-	l.front, l.queue = nil, nil
+	tasks := slices.Concat(l.back, l.front, l.queue)
+	l.back, l.front, l.queue = nil, nil, nil
 	l.mu.Unlock()
 	for _, t := range tasks {
 		t.answer(Outcome{}, ErrAway)
@@ -108,15 +149,15 @@ func (l *lane) refuseAll() {
 }
 
 // choose takes the tasks of the next group from the front. Who has lost too often goes without the
-// others.
+// others. A group that waits for its database holds its keys too: it could lose while it waits.
 func (l *lane) choose() {
-	l.hold = l.front[0].lost >= manyLosses && l.g.limits.Hold > 0
+	l.hold = (l.late && l.front[0].op.Clear == nil || l.front[0].lost >= manyLosses) && l.g.limits.Hold > 0
 	n, keys, bytes := 0, 0, 0
 	for _, t := range l.front {
 		keys += len(t.keys)
 		bytes += t.size
 		if n > 0 && (n >= l.limit || keys > l.g.limits.Changes || bytes > min(l.g.opts.GroupBytes, l.g.limits.Bytes) ||
-			t.op.alone() || l.front[0].op.alone() || l.hold && t.lost < manyLosses) {
+			t.op.alone() || l.front[0].op.alone() || l.hold && !l.late && t.lost < manyLosses) {
 			break
 		}
 		n++

@@ -27,7 +27,7 @@ type rival struct {
 	groups [][]string
 }
 
-func (r *rival) Read(ctx context.Context, keys []engine.Key, hold engine.GroupID) ([]engine.Record, error) {
+func (r *rival) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
 	if hold.Lane > 0 {
 		var names []string
 		for _, k := range keys {

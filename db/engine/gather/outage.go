@@ -9,16 +9,20 @@ import (
 	"gotycoon/db/engine"
 )
 
-// probeEvery is the pause between two probes of an engine that is away.
-const probeEvery = 100 * time.Millisecond
+const (
+	probeEvery = 100 * time.Millisecond // pause between two probes of an engine that is away
+	// for how long a probe waits: what was sent before the engine was back may never be answered
+	probeFor = 2 * time.Second
+)
 
 // outage knows whether the engine is away: it has not answered anything for the time that an
 // operation may take.
 type outage struct {
-	g    *Gather
-	last atomic.Int64                  // when the engine answered last, in nanoseconds
-	gone atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
-	mu   sync.Mutex                    // held while it begins
+	g       *Gather
+	last    atomic.Int64                  // when the engine answered last, in nanoseconds
+	updated atomic.Int64                  // when it answered a lane
+	gone    atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
+	mu      sync.Mutex                    // held while it begins
 }
 
 // answered notes an answer of the engine.
@@ -51,21 +55,70 @@ func (o *outage) suspect(since time.Time) {
 	for _, l := range o.g.lanes {
 		l.nudge()
 	}
+	o.g.lates.Range(func(_, late any) bool {
+		late.(*lane).nudge()
+		return true
+	})
 	o.g.work.Go(func() { o.probe(back) })
+}
+
+// doubt is suspect for a call that may have waited for a transaction: the engine is asked first.
+func (o *outage) doubt(since time.Time) {
+	if o.last.Load() <= since.UnixNano() {
+		o.g.work.Go(func() {
+			if !o.g.answers() {
+				o.suspect(since)
+			}
+		})
+	}
 }
 
 // probe asks until the engine answers.
 func (o *outage) probe(back chan struct{}) {
 	for o.g.sleep(probeEvery) {
-		_, err := call(o.g, func(ctx context.Context) ([]engine.Record, error) {
-			return o.g.engine.Read(ctx, nil, engine.GroupID{})
-		})
-		if err == nil {
+		if o.g.answers() {
 			o.gone.Store(nil)
 			close(back)
 			return
 		}
 	}
+}
+
+// answers asks the engine whether it is there.
+func (g *Gather) answers() bool {
+	_, err := call(g, func(ctx context.Context) ([]engine.Record, error) {
+		ctx, cancel := context.WithTimeout(ctx, probeFor)
+		defer cancel()
+		return g.engine.Read(ctx, nil, engine.Hold{})
+	})
+	return err == nil
+}
+
+// asks makes a call of a lane. It notes for how long the lane has had no answer.
+func asks[T any](l *lane, f func(ctx context.Context) (T, error)) (T, error) {
+	l.silent.CompareAndSwap(0, time.Now().UnixNano())
+	return call(l.g, func(ctx context.Context) (T, error) {
+		answer, err := f(ctx)
+		if heard(ctx, err) {
+			l.silent.Store(0)
+			l.g.outage.updated.Store(time.Now().UnixNano())
+		}
+		return answer, err
+	})
+}
+
+// silence returns for how long updates wait for any answer of the engine.
+func (o *outage) silence() time.Duration {
+	since := int64(0)
+	for _, l := range o.g.lanes {
+		if at := l.silent.Load(); at > 0 && (since == 0 || at < since) {
+			since = at
+		}
+	}
+	if since == 0 {
+		return 0
+	}
+	return max(0, time.Since(time.Unix(0, max(since, o.updated.Load()))))
 }
 
 // pause waits for a time, and while the engine is away until it is back. It returns false at the

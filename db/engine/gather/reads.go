@@ -3,7 +3,6 @@ package gather
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -112,7 +111,7 @@ func (r *readers) run() {
 			continue
 		case len(qs) > 0:
 			r.ask(qs)
-			runtime.Gosched() // as in lane.run
+			letIn(r.waiting)
 			continue
 		}
 		select {
@@ -121,6 +120,13 @@ func (r *readers) run() {
 			return
 		}
 	}
+}
+
+// waiting returns how many reads wait.
+func (r *readers) waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue)
 }
 
 // take takes the reads of one request out of the queue.
@@ -161,7 +167,7 @@ func (r *readers) ask(qs []*query) {
 		}
 		r.g.stats.keys.Observe(int64(len(keys)))
 		recs, err := call(r.g, func(ctx context.Context) ([]engine.Record, error) {
-			return r.g.engine.Read(ctx, keys, engine.GroupID{})
+			return r.g.engine.Read(ctx, keys, engine.Hold{})
 		})
 		kind := engine.KindOf(err)
 		switch {

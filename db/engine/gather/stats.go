@@ -2,6 +2,7 @@ package gather
 
 import (
 	"sync/atomic"
+	"time"
 
 	"gotycoon/internal/metrics"
 )
@@ -13,6 +14,9 @@ type Stats struct {
 	QueueBytes int64
 	QueueLimit int64 // from which on operations are refused as busy
 	Away       bool  // the engine does not answer; operations are refused
+	// for how long operations that change something have waited for any answer of the engine; a
+	// transaction that they wait for does not count
+	Silent time.Duration
 
 	Lost          uint64 // operations that had to run again because another server was faster
 	Undone        uint64 // groups that were tried again because a call had failed
@@ -46,7 +50,7 @@ func (c *counters) init() {
 func (g *Gather) Stats() Stats {
 	c := &g.stats
 	return Stats{
-		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), QueueLimit: int64(g.opts.Queue), Away: g.outage.away(),
+		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.outage.silence(),
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
 		GroupOperations: c.operations, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,

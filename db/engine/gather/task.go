@@ -52,6 +52,7 @@ type task struct {
 	phase   phase
 	outcome Outcome
 	err     error // of the body, or why the operation was not made
+	locked  bool  // it waits for a transaction that has its database alone
 
 	// The lane alone uses the following.
 	lost    int  // how often it has lost
@@ -67,7 +68,7 @@ func (g *Gather) task(op Operation, size int) *task {
 			own: make(chan turn, 1), ran: make(chan struct{}, 1),
 		}
 	}
-	t.op, t.size, t.arrived, t.phase, t.lost = op, size, time.Now(), waiting, 0
+	t.op, t.size, t.arrived, t.phase, t.lost, t.locked = op, size, time.Now(), waiting, 0, false
 	t.keys, t.room = copyKeys(t.keys[:0], t.room[:0], op.Keys)
 	if len(t.keys) == 1 {
 		t.hash = g.hash(t.keys[0])
@@ -108,8 +109,7 @@ func (g *Gather) await(ctx context.Context, t *task, body func(t *task, v *View)
 			}
 		case <-t.timer.C:
 			g.outage.suspect(t.arrived)
-			why := fmt.Errorf("the engine has not been ready for it within %v", g.opts.Timeout)
-			if left, err := t.abandon(why, body); left {
+			if left, err := t.abandon(t.late(g.opts.Timeout), body); left {
 				return Outcome{}, err
 			}
 		}
@@ -124,6 +124,16 @@ func (g *Gather) await(ctx context.Context, t *task, body func(t *task, v *View)
 	}
 	g.tasks.Put(t)
 	return outcome, err
+}
+
+// late returns why a task has waited for too long.
+func (t *task) late(limit time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.locked {
+		return fmt.Errorf("a transaction has had the database to itself for %v", limit)
+	}
+	return fmt.Errorf("the engine has not been ready for it within %v", limit)
 }
 
 // run runs the body of a task whose turn it is. When the body panics, the lane goes on without the

@@ -28,6 +28,7 @@ const (
 	Claim    Name = "claim"
 	Lease    Name = "lease" // also each renewal
 	Signal   Name = "signal"
+	Listen   Name = "listen" // its beginning
 )
 
 // Call is a call of a server.

@@ -46,6 +46,16 @@ func (l *locks) free(o owner, keys []engine.Key) bool {
 	return true
 }
 
+// alone returns which of the keys' databases somebody else has alone.
+func (l *locks) alone(o owner, keys []engine.Key) (db uint16, locked bool) {
+	for _, k := range keys {
+		if by, locked := l.dbs[k.DB]; locked && by != o {
+			return k.DB, true
+		}
+	}
+	return 0, false
+}
+
 // unused reports whether nobody but o has locked a database or a key of it.
 func (l *locks) unused(o owner, db uint16) bool {
 	if by, locked := l.dbs[db]; locked && by != o {
@@ -87,9 +97,12 @@ func (l *locks) give(o owner, keys []engine.Key) {
 }
 
 // hold locks keys for a group that its lane is about to write. The caller holds s.mu.
-func (s *Store) hold(ctx context.Context, keys []engine.Key, id engine.GroupID) error {
-	l, o := s.laneOf(id.Lane), ownerOf(id)
+func (s *Store) hold(ctx context.Context, keys []engine.Key, how engine.Hold) error {
+	l, o := s.laneOf(how.Lane), ownerOf(how.GroupID)
 	s.endHold(l)
+	if db, locked := s.locks.alone(o, keys); locked && how.NoWait {
+		return engine.Locked(db)
+	}
 	if err := s.await(ctx, func() bool { return s.locks.free(o, keys) }); err != nil {
 		return err
 	}

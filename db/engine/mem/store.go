@@ -142,13 +142,13 @@ func (s *Store) laneOf(n uint64) *lane {
 }
 
 // Read returns the records of keys.
-func (v *Server) Read(ctx context.Context, keys []engine.Key, id engine.GroupID) ([]engine.Record, error) {
-	return ask(ctx, v, Call{Name: Read, Lane: id.Lane, Seq: id.Seq}, func() ([]engine.Record, error) {
+func (v *Server) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
+	return ask(ctx, v, Call{Name: Read, Lane: hold.Lane, Seq: hold.Seq}, func() ([]engine.Record, error) {
 		s := v.store
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if id.Lane != 0 && s.opts.Limits.Hold > 0 {
-			if err := s.hold(ctx, keys, id); err != nil {
+		if hold.Lane != 0 && s.opts.Limits.Hold > 0 {
+			if err := s.hold(ctx, keys, hold); err != nil {
 				return nil, err
 			}
 		}

@@ -122,6 +122,16 @@ func (s *Store) make(ctx context.Context, g *engine.Group, o owner, f Fault) (en
 	for i := range g.Changes {
 		keys[i] = g.Changes[i].Key
 	}
+	if g.NoWait {
+		db, locked := s.locks.alone(o, keys)
+		if g.Clear != nil && !s.locks.unused(o, g.Clear.DB) {
+			db, locked = g.Clear.DB, true
+		}
+		if locked {
+			s.endHold(l)
+			return engine.Result{}, engine.Locked(db)
+		}
+	}
 	ready := func() bool {
 		return s.locks.free(o, keys) && (g.Clear == nil || s.locks.unused(o, g.Clear.DB))
 	}

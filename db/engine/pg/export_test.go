@@ -42,3 +42,12 @@ func (e *Engine) NoteHorizon(ctx context.Context) error {
 
 // StandStill makes a transaction one of a server that stands still.
 func StandStill(x engine.Tx) { x.(*tx).stop() }
+
+// Waits reports whether anybody waits for a database's lock.
+func (e *Engine) Waits(ctx context.Context, db uint16) (waits bool, err error) {
+	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = $2 AND NOT granted)",
+			classDatabase, int(db)).Scan(&waits)
+	})
+	return waits, err
+}

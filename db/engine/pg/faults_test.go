@@ -162,6 +162,70 @@ func TestCutConnections(t *testing.T) {
 	require.EqualValues(t, done.Load(), updates)
 }
 
+// Connections that were forgotten on their way hold up nobody for long, whatever they were doing, and
+// increments stay exact. A commit that takes long is left alone.
+func TestForgottenConnections(t *testing.T) {
+	direct := setUp(t)
+	p, url := newProxy(t, direct)
+	e := open(t, url, pg.Options{Notice: 200 * time.Millisecond})
+	defer e.Close()
+	g := gather.New(e, gather.Options{})
+	defer g.Close()
+	var done atomic.Int64
+	var stop atomic.Bool
+	var work sync.WaitGroup
+	defer stop.Store(true)
+	for i := range 8 {
+		work.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				err := add(context.Background(), g, fmt.Sprint("n", (i+n)%5))
+				if err != nil && !assertUndone(t, err) {
+					return
+				}
+				if err == nil {
+					done.Add(1)
+				}
+			}
+		})
+	}
+	for range times(1, 20) {
+		require.Eventually(t, func() bool { return done.Load() > 50 }, 10*time.Second, time.Millisecond)
+		x, err := e.Begin(t.Context(), 1)
+		require.NoError(t, err)
+		_, err = e.Lane(t.Context())
+		require.NoError(t, err)
+		began, before := time.Now(), done.Load()
+		p.forget()
+		_, err = gather.Ask(t.Context(), g, e.Lane)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 3*time.Second, "a connection that was idle")
+		require.Eventually(t, func() bool { return done.Load() > before+50 }, 3*time.Second, time.Millisecond)
+		t.Logf("updates went on after %v", time.Since(began))
+		x.Abort()
+	}
+	stop.Store(true)
+	work.Wait()
+	numbers, updates := sum(t, e)
+	require.EqualValues(t, done.Load(), numbers)
+	require.EqualValues(t, done.Load(), updates)
+	undone := g.Stats().SettledUndone + g.Stats().SettledMade
+	require.Positive(t, undone)
+
+	admin, err := pgx.Connect(t.Context(), direct)
+	require.NoError(t, err)
+	defer admin.Close(context.Background())
+	lock, err := admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = lock.Exec(t.Context(), "SELECT 1 FROM gotycoon.r0 WHERE k = 'n0' FOR UPDATE")
+	require.NoError(t, err)
+	slow := make(chan error, 1)
+	go func() { slow <- add(context.Background(), g, "n0") }()
+	<-time.After(700 * time.Millisecond)
+	require.NoError(t, lock.Rollback(t.Context()))
+	require.NoError(t, <-slow)
+	require.Equal(t, undone, g.Stats().SettledUndone+g.Stats().SettledMade)
+}
+
 // What was acknowledged survives a crash of PostgreSQL, and a failover to its synchronous standby.
 func TestFailover(t *testing.T) {
 	primary := pgtest.Own(t, "wal_writer_delay = 10s") // what nobody waits for is lost in a crash
@@ -245,7 +309,7 @@ func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 	require.NoError(t, err)
 	write(t, e, lane, "n0")
 	require.Eventually(t, func() bool {
-		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.GroupID{})
+		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.Hold{})
 		return err == nil && len(recs) == 1
 	}, 10*time.Second, time.Millisecond)
 	upTo, err := r.Horizon(t.Context())
@@ -285,7 +349,7 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	}
 	require.Equal(t, engine.Unknown, engine.KindOf(err))
 	for range 20 {
-		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.GroupID{})
+		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.Hold{})
 		require.NoError(t, err)
 		require.Len(t, recs, 1, "a failover could take it back")
 		<-time.After(5 * time.Millisecond)
@@ -335,7 +399,7 @@ func TestALateGroup(t *testing.T) {
 	behind, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
 	behind.Abort()
-	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.GroupID{})
+	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.Hold{})
 	require.NoError(t, err)
 	require.Empty(t, recs)
 }

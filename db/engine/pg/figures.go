@@ -62,7 +62,7 @@ func (e *Engine) Figures(ctx context.Context) (f Figures, err error) {
 
 // Connections returns how many connections this server has to PostgreSQL.
 func (e *Engine) Connections() (n int) {
-	for _, p := range []*pgxpool.Pool{e.lanes, e.readers, e.others} {
+	for _, p := range e.pools() {
 		n += int(p.Stat().TotalConns())
 	}
 	return n

@@ -22,6 +22,7 @@ type hold struct {
 
 	once sync.Once
 	c    *pgxpool.Conn
+	pool *pgxpool.Pool // of c
 }
 
 // query is a statement of a batch.
@@ -30,10 +31,17 @@ type query struct {
 	args []any
 }
 
-// hold locks keys for a group and returns their records.
-func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID) ([]engine.Record, error) {
+// hold locks keys for a group and returns their records. Who waits for a database does so on a
+// connection that no lane needs.
+func (e *Engine) hold(ctx context.Context, keys []engine.Key, how engine.Hold) ([]engine.Record, error) {
+	id := how.GroupID
 	e.takeHold(id).release()
+	pool := e.waiting
+	if how.NoWait {
+		pool = e.lanes
+	}
 	var locks, holds, frees []query
+	var dbs []uint16
 	for from := 0; from < len(keys); {
 		db, upTo := keys[from].DB, from
 		var names [][]byte
@@ -41,8 +49,14 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 			names = append(names, notNull(keys[upTo].Key))
 		}
 		// the database first: who has it alone must not wait for keys of ours
-		locks = append(locks, query{"SELECT pg_advisory_xact_lock_shared($1, $2)", []any{classDatabase, int(db)}})
-		holds = append(holds, query{fmt.Sprintf("SELECT hold_%d($1)", db), []any{names}})
+		if how.NoWait {
+			text := "SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1, $2) THEN hold_%d($3) END"
+			holds = append(holds, query{fmt.Sprintf(text, db), []any{classDatabase, int(db), names}})
+		} else {
+			locks = append(locks, query{"SELECT pg_advisory_xact_lock_shared($1, $2)", []any{classDatabase, int(db)}})
+			holds = append(holds, query{fmt.Sprintf("SELECT hold_%d($1)", db), []any{names}})
+		}
+		dbs = append(dbs, db)
 		copied := make([][]byte, len(names))
 		for i, name := range names {
 			copied[i] = append([]byte{}, name...)
@@ -50,7 +64,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		frees = append(frees, query{fmt.Sprintf("SELECT free_%d($1)", db), []any{copied}})
 		from = upTo
 	}
-	c, err := e.lanes.Acquire(ctx)
+	c, err := pool.Acquire(ctx)
 	if err != nil {
 		return nil, mean(err, false)
 	}
@@ -60,7 +74,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		b.Queue("BEGIN")
 		b.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", e.opts.Hold.Milliseconds()+1000))
 		queue(b, locks, holds)
-		if err := c.SendBatch(ctx, b).Close(); err != nil {
+		if err := lockKeys(c.SendBatch(ctx, b), 2+len(locks), dbs); err != nil {
 			return err
 		}
 		rows, err := c.Query(ctx, readText(keys), readArgs(keys)...)
@@ -70,10 +84,14 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		recs, err = collect(rows, keys)
 		return err
 	}()
-	if err != nil {
-		return nil, e.abandon(c, e.lanes, err)
+	if _, locked := engine.IsLocked(err); locked {
+		e.rollback(c, pool)
+		return nil, err
 	}
-	h := &hold{e: e, id: id, c: c, frees: frees}
+	if err != nil {
+		return nil, e.abandon(c, pool, err)
+	}
+	h := &hold{e: e, id: id, c: c, pool: pool, frees: frees}
 	e.holdsMu.Lock()
 	defer e.holdsMu.Unlock()
 	e.holds[id.Lane] = h
@@ -89,6 +107,23 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, id engine.GroupID)
 		}
 	})
 	return recs, nil
+}
+
+// lockKeys reads the answers of statements that lock the keys of databases, behind n others.
+func lockKeys(answers pgx.BatchResults, n int, dbs []uint16) (err error) {
+	for i := 0; i < n && err == nil; i++ {
+		_, err = answers.Exec()
+	}
+	for i := 0; i < len(dbs) && err == nil; i++ {
+		var revisions []int64 // NULL: somebody has the database alone
+		if err = answers.QueryRow().Scan(&revisions); err == nil && revisions == nil {
+			err = engine.Locked(dbs[i])
+		}
+	}
+	if closing := answers.Close(); err == nil {
+		err = closing
+	}
+	return err
 }
 
 // abandon gives a connection back that has failed while it waited for locks. It returns when those
@@ -134,7 +169,7 @@ func (e *Engine) takeHold(id engine.GroupID) *hold {
 // release ends a hold; nil is one that has ended.
 func (h *hold) release() {
 	if h != nil {
-		h.once.Do(func() { h.e.rollback(h.c, h.e.lanes) })
+		h.once.Do(func() { h.e.rollback(h.c, h.pool) })
 	}
 }
 
@@ -149,7 +184,7 @@ func (e *Engine) rollback(c *pgxpool.Conn, pool *pgxpool.Pool) {
 
 // write makes the group in the transaction that holds its keys, and commits.
 func (h *hold) write(ctx context.Context, s *statement) (r engine.Result, err error) {
-	h.once.Do(func() { r, err = h.e.conclude(ctx, h.c, h.e.lanes, h.frees, s) })
+	h.once.Do(func() { r, err = h.e.conclude(ctx, h.c, h.pool, h.frees, s) })
 	return r, err
 }
 

@@ -48,7 +48,7 @@ func TestHorizon(t *testing.T) {
 			for seq := range each {
 				var at int64
 				err := pgx.BeginFunc(context.Background(), c, func(tx pgx.Tx) error {
-					err := tx.QueryRow(context.Background(), "SELECT put_0($1, $2, $3, $4, $5, $6, 1, '')", int64(lane), int64(seq), int64(lane)<<33|int64(seq),
+					err := tx.QueryRow(context.Background(), "SELECT put_0($1, $2, $3, $4, $5, $6, 1, '', false)", int64(lane), int64(seq), int64(lane)<<33|int64(seq),
 						[][]byte{[]byte(fmt.Sprint(lane, seq))}, [][]byte{[]byte("1")}, []int64{engine.Forever}).Scan(&at)
 					if dice.IntN(3) == 0 {
 						<-time.After(time.Duration(dice.IntN(10)) * time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,6 +23,34 @@ import (
 type link struct {
 	net.Conn
 	*guard
+	// since when it waits for an answer, in nanoseconds, see watch.go; 0: the last word is the other
+	// side's
+	asked atomic.Int64
+	pid   atomic.Uint32 // of PostgreSQL's process
+	gone  func()        // called when it is closed
+}
+
+// Write sends a question.
+func (l *link) Write(b []byte) (int, error) {
+	l.asked.Store(0)
+	n, err := l.Conn.Write(b)
+	l.asked.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// Read receives an answer.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if n > 0 {
+		l.asked.Store(0)
+	}
+	return n, err
+}
+
+// Close closes the connection.
+func (l *link) Close() error {
+	l.gone()
+	return l.Conn.Close()
 }
 
 // guard is what all links have in common that were dialled for one connection of pgx: perhaps to
@@ -50,7 +79,7 @@ func guardCommits(_ context.Context, c *pgx.ConnConfig) error {
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		l := &link{conn, g}
+		l := &link{Conn: conn, guard: g, gone: func() {}}
 		g.links = append(g.links, l)
 		return l, nil
 	}

@@ -9,11 +9,12 @@ import (
 // Classes of advisory locks, which have two numbers of 32 bits: this and another one. They are
 // locks of one PostgreSQL database, so two gotycoons need two of them.
 const (
-	classDatabase = 0x676f7431 + iota // and the index of a database
-	classStamping                     // shared by those between stamp and commit
-	classMutex                        // of the sequence of stamps
-	classFold                         // who folds deltas, rotates groups
-	classCreate                       // who makes tables
+	classDatabase  = 0x676f7431 + iota // and the index of a database
+	classStamping                      // shared by those between stamp and commit
+	classMutex                         // of the sequence of stamps
+	classFold                          // who folds deltas, rotates groups
+	classCreate                        // who makes tables
+	classListening                     // shared by those who listen for signals
 )
 
 //go:embed schema.sql

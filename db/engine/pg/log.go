@@ -46,7 +46,7 @@ func (l log) Read(ctx context.Context, after engine.Stamp, maxBytes int) (groups
 		return nil, 0, err
 	}
 	upTo = max(after, horizon)
-	err = l.with(ctx, l.others, func(c *pgxpool.Conn) error {
+	err = l.with(ctx, l.long, func(c *pgxpool.Conn) error {
 		if groups, err = readGroups(ctx, c, after, upTo, maxBytes); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func readGroups(ctx context.Context, c *pgxpool.Conn, after, upTo engine.Stamp, 
 // may come behind. So servers note a horizon now and then, which comes to the standby behind the
 // groups up to it.
 func (e *Engine) horizon(ctx context.Context) (upTo engine.Stamp, err error) {
-	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
+	err = e.with(ctx, e.long, func(c *pgxpool.Conn) error {
 		var standby bool
 		err := c.QueryRow(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN (SELECT last_value FROM horizon) ELSE last_value END, pg_is_in_recovery()
 			FROM stamps`).Scan(&upTo, &standby)
@@ -174,7 +174,7 @@ func stamping(ctx context.Context, c *pgxpool.Conn) (writers []string, err error
 
 // Oldest returns up to where the log was removed.
 func (l log) Oldest(ctx context.Context) (trimmed engine.Stamp, err error) {
-	err = l.with(ctx, l.others, func(c *pgxpool.Conn) error {
+	err = l.with(ctx, l.long, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, "SELECT trimmed FROM rotation").Scan(&trimmed)
 	})
 	return trimmed, err
@@ -187,7 +187,7 @@ func (l log) Trim(ctx context.Context, upTo engine.Stamp) error {
 	if err != nil {
 		return err
 	}
-	return l.with(ctx, l.others, func(c *pgxpool.Conn) error {
+	return l.with(ctx, l.long, func(c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, "UPDATE rotation SET trimmed = greatest(trimmed, $1)", int64(min(upTo, horizon)))
 		return err
 	})

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type Options struct {
 	Readers int           // requests of reads at a time; 4
 	Hold    time.Duration // for how long keys are held; 5 s
 	Lease   time.Duration // for how long a lease lasts without renewal; 10 s
+	Notice  time.Duration // after how long without an answer a connection is looked at; 1.5 s
 	// For how long, and up to how many bytes, the engine keeps its log; 1 h, 4 GiB. Who asks for
 	// more than is there gets engine.ErrTrimmed.
 	KeepFor   time.Duration
@@ -34,7 +36,7 @@ func (o *Options) setDefaults() {
 		option *time.Duration
 		value  time.Duration
 	}{
-		{&o.Hold, 5 * time.Second}, {&o.Lease, 10 * time.Second}, {&o.KeepFor, time.Hour},
+		{&o.Hold, 5 * time.Second}, {&o.Lease, 10 * time.Second}, {&o.KeepFor, time.Hour}, {&o.Notice, 1500 * time.Millisecond},
 	} {
 		if *d.option == 0 {
 			*d.option = d.value
@@ -51,9 +53,14 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// others is how many connections serve transactions, snapshots, claims and what an engine does by
-// itself.
-const others = 8
+// Connections beside those of lanes and readers. Clients can take all of one kind, and nothing else
+// waits for it.
+const (
+	prompt       = 4 // what takes a moment: leases, the clock, numbers of lanes, sweeps, claims, figures
+	waiting      = 4 // groups that wait for who has their database alone
+	transactions = 8
+	long         = 6 // snapshots, and reads of the log
+)
 
 // Engine is one server's way to a PostgreSQL.
 type Engine struct {
@@ -61,10 +68,13 @@ type Engine struct {
 	config *pgx.ConnConfig
 	meta   meta
 	// Pools of their own: neither a hundred transactions that wait for a lock nor a thousand
-	// readers keep a lane from writing.
-	lanes, readers, others *pgxpool.Pool
-	tables                 sync.Map // of databases (uint16) that are known to have their tables
-	clock                  clock
+	// readers keep a lane from writing, or a lease from being renewed.
+	lanes, readers, others, waiting, transactions, long *pgxpool.Pool
+
+	tables sync.Map // of databases (uint16) that are known to have their tables
+	clock  clock
+
+	watched watched
 
 	holdsMu sync.Mutex
 	holds   map[uint64]*hold // by lane
@@ -88,12 +98,22 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}}
+	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}, watched: watched{links: map[*link]bool{}}}
 	e.ctx, e.end = context.WithCancel(context.Background())
+	set := pool.AfterConnect
+	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		if l := linkOf(c.PgConn()); l != nil {
+			l.pid.Store(c.PgConn().PID())
+			l.gone = func() { e.watched.remove(l) }
+			e.watched.add(l)
+		}
+		return set(ctx, c)
+	}
 	for _, p := range []struct {
 		pool **pgxpool.Pool
 		most int
-	}{{&e.lanes, o.Lanes + 2}, {&e.readers, o.Readers}, {&e.others, others}} {
+	}{{&e.lanes, o.Lanes + 2}, {&e.readers, o.Readers}, {&e.others, prompt},
+		{&e.waiting, waiting}, {&e.transactions, transactions}, {&e.long, long}} {
 		one := pool.Copy()
 		one.MaxConns = int32(p.most)
 		if *p.pool, err = pgxpool.NewWithConfig(ctx, one); err != nil {
@@ -125,6 +145,7 @@ func (e *Engine) begin(ctx context.Context) error {
 		return mean(err, false)
 	}
 	e.work.Go(e.tend)
+	e.work.Go(e.watch)
 	return nil
 }
 
@@ -141,14 +162,16 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 		pool.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if pool.ConnConfig.ConnectTimeout == 0 {
-		pool.ConnConfig.ConnectTimeout = 5 * time.Second
+		pool.ConnConfig.ConnectTimeout = 3 * time.Second
 	}
+	pool.ConnConfig.DialFunc = (&net.Dialer{Control: control, KeepAliveConfig: keepAlive}).DialContext
 	if pool.ConnConfig.RuntimeParams["application_name"] == "" {
 		pool.ConnConfig.RuntimeParams["application_name"] = "gotycoon"
 	}
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	pool.MaxConnLifetime = 24 * time.Hour
 	pool.MaxConnIdleTime = 10 * time.Minute
+	pool.PingTimeout = time.Second // of a connection that was idle, before it is used
 	pool.BeforeConnect = guardCommits
 	pool.ConnConfig.OnNotice = heed
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
@@ -157,6 +180,9 @@ func configure(url string, readOnly bool) (*pgxpool.Config, error) {
 	}
 	return pool, nil
 }
+
+// keepAlive finds out that the other side of an idle connection has vanished.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 
 // settings of a session, where the server knows them.
 //
@@ -170,7 +196,7 @@ const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
 	('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 	('idle_session_timeout', '0'), ('transaction_timeout', '0'),
-	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
+	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '8000'),
 	('client_connection_check_interval', '2000')
 ) s(name, value) JOIN pg_settings USING (name)`
 
@@ -222,11 +248,26 @@ func (e *Engine) Close() error {
 
 // closePools closes all connections, once they are idle.
 func (e *Engine) closePools() {
-	for _, p := range []*pgxpool.Pool{e.lanes, e.readers, e.others} {
+	for _, p := range e.pools() {
 		if p != nil {
 			p.Close()
 		}
 	}
+}
+
+func (e *Engine) pools() []*pgxpool.Pool {
+	return []*pgxpool.Pool{e.lanes, e.readers, e.others, e.waiting, e.transactions, e.long}
+}
+
+// acquire returns a connection. Those that clients can take for long may all be in use.
+func (e *Engine) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	c, err := pool.Acquire(ctx)
+	if err != nil && ctx.Err() != nil && (pool == e.transactions || pool == e.long) {
+		if s := pool.Stat(); s.AcquiredConns() == s.MaxConns() {
+			return nil, engine.ErrCrowded
+		}
+	}
+	return c, mean(err, false)
 }
 
 // Limits returns what the engine can do. A key must fit into a page of an index, with others.

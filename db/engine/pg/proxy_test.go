@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -21,6 +22,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
+	mute  map[net.Conn]bool // nothing passes any more, and nobody is told
 }
 
 // newProxy returns a proxy and the URL by which it is used.
@@ -29,7 +31,7 @@ func newProxy(t *testing.T, target string) (*proxy, string) {
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &proxy{listener: l, target: u.Host, conns: map[net.Conn]bool{}}
+	p := &proxy{listener: l, target: u.Host, conns: map[net.Conn]bool{}, mute: map[net.Conn]bool{}}
 	u.Host = l.Addr().String()
 	go p.accept()
 	t.Cleanup(func() {
@@ -53,19 +55,23 @@ func (p *proxy) accept() {
 		p.mu.Lock()
 		p.conns[near], p.conns[far] = true, true
 		p.mu.Unlock()
-		go p.pass(far, near, &p.requests)
-		go p.pass(near, far, &p.answers)
+		go p.pass(far, near, near, &p.requests)
+		go p.pass(near, far, near, &p.answers)
 	}
 }
 
 // pass copies what comes, until it has to swallow something.
-func (p *proxy) pass(to, from net.Conn, swallow *atomic.Int32) {
+func (p *proxy) pass(to, from, near net.Conn, swallow *atomic.Int32) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
+			return
+		}
+		if p.muted(near) {
+			_, _ = io.Copy(io.Discard, from) // until one side has noticed
 			return
 		}
 		if swallow.Load() > 0 && swallow.Add(-1) >= 0 {
@@ -76,6 +82,21 @@ func (p *proxy) pass(to, from net.Conn, swallow *atomic.Int32) {
 			return
 		}
 	}
+}
+
+// forget has the connections that there are pass nothing any more.
+func (p *proxy) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		p.mute[c] = true
+	}
+}
+
+func (p *proxy) muted(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mute[c]
 }
 
 // cut cuts all connections.

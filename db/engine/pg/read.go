@@ -13,7 +13,7 @@ import (
 )
 
 // Read returns the records of keys, by one statement: it sees one moment.
-func (e *Engine) Read(ctx context.Context, keys []engine.Key, id engine.GroupID) (recs []engine.Record, err error) {
+func (e *Engine) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) (recs []engine.Record, err error) {
 	for i := range keys {
 		if i == 0 || keys[i-1].DB != keys[i].DB {
 			if err := e.table(ctx, keys[i].DB); err != nil {
@@ -21,8 +21,8 @@ func (e *Engine) Read(ctx context.Context, keys []engine.Key, id engine.GroupID)
 			}
 		}
 	}
-	if id.Lane != 0 && e.opts.Hold > 0 && len(keys) > 0 {
-		return e.hold(ctx, keys, id)
+	if hold.Lane != 0 && e.opts.Hold > 0 && len(keys) > 0 {
+		return e.hold(ctx, keys, hold)
 	}
 	c, err := e.readers.Acquire(ctx)
 	if err != nil {

@@ -122,10 +122,11 @@ END $$;
 -- write makes a group. Its changes are arrays, ascending; those of the database dbs[i] end at
 -- ends[i]. locks are its databases, ascending. ops: 0 store, 1 remove, 2 keep. counts: updates of a
 -- change; before: updates of the clear. state: 0 made, 1 fenced, 2 lost as a whole. All databases
--- have their own functions (table.sql), because statements with names in them are planned once.
+-- have their own functions (table.sql), because statements with names in them are planned once. With
+-- nowait, state 3 says that somebody has the database ups alone, or uses the one that is cleared.
 CREATE FUNCTION write(p_lane bigint, p_seq bigint, p_rev bigint, guard text, p_term bigint, locks int[], cleared int, before int,
   dbs int[], ends int[], ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], counts int[], whole bool,
-  p_after bigint, p_dbid int, p_place bytea, p_body bytea,
+  p_after bigint, p_dbid int, p_place bytea, p_body bytea, nowait bool,
   OUT state int, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
 DECLARE
   d     int;
@@ -133,15 +134,23 @@ DECLARE
   last  int;
   part  smallint[];
   vers  bigint[] := '{}';
+  mine  bool;
 BEGIN
   state := 0;
   ups := before;
   won := '{}';
   FOREACH d IN ARRAY locks LOOP
     IF d = cleared THEN
-      PERFORM pg_advisory_xact_lock({database}, d);
+      mine := CASE WHEN nowait THEN pg_try_advisory_xact_lock({database}, d)
+        ELSE pg_advisory_xact_lock({database}, d) IS NOT NULL END;
     ELSE
-      PERFORM pg_advisory_xact_lock_shared({database}, d);
+      mine := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, d)
+        ELSE pg_advisory_xact_lock_shared({database}, d) IS NOT NULL END;
+    END IF;
+    IF NOT mine THEN
+      state := 3;
+      ups := d;
+      RETURN;
     END IF;
   END LOOP;
   IF guard IS NOT NULL THEN
@@ -184,7 +193,7 @@ BEGIN
     last := ends[i];
     EXECUTE 'SELECT part_' || dbs[i] || '($1, $2, $3, $4, $5, $6)' INTO part
       USING ks[first:last], vs[first:last], xts[first:last], ifs[first:last], ops[first:last], p_rev;
-    won := won || part;
+    won := won || coalesce(part, array_fill(1::smallint, ARRAY[last - first + 1]));
     first := last + 1;
   END LOOP;
   FOR i IN 1..cardinality(won) LOOP

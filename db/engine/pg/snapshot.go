@@ -36,15 +36,15 @@ func (e *Engine) Snapshot(ctx context.Context, db uint16) (engine.Snapshot, erro
 			return nil, err
 		}
 	}
-	c, err := e.others.Acquire(ctx)
+	c, err := e.acquire(ctx, e.long)
 	if err != nil {
-		return nil, mean(err, false)
+		return nil, err
 	}
 	for _, text := range []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", fmt.Sprintf("LOCK TABLE r%d, claimed IN ACCESS SHARE MODE", db), "SELECT 1",
 	} {
 		if _, err := c.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return nil, e.done(c, e.others, err, false)
+			return nil, e.done(c, e.long, err, false)
 		}
 	}
 	s.c = c
@@ -68,7 +68,7 @@ func (s *snapshot) Scan(ctx context.Context, sc engine.Scan) (p engine.Page, err
 	p, err = scan(ctx, s.c.Conn(), from, sc)
 	if err != nil {
 		s.leave()
-		err, s.c = s.e.done(s.c, s.e.others, err, false), nil
+		err, s.c = s.e.done(s.c, s.e.long, err, false), nil
 	}
 	return p, err
 }
@@ -84,7 +84,7 @@ func (s *snapshot) Count(ctx context.Context) (n int64, err error) {
 		(SELECT count(DISTINCT k) FROM claimed c WHERE db = %[1]d AND NOT EXISTS (SELECT FROM r%[1]d t WHERE t.k = c.k))`, s.db)
 	if err := s.c.QueryRow(ctx, text).Scan(&n); err != nil {
 		s.leave()
-		err, s.c = s.e.done(s.c, s.e.others, err, false), nil
+		err, s.c = s.e.done(s.c, s.e.long, err, false), nil
 		return 0, err
 	}
 	return n, nil
@@ -96,7 +96,7 @@ func (s *snapshot) Close() error {
 	defer s.mu.Unlock()
 	if s.c != nil {
 		s.leave()
-		s.e.rollback(s.c, s.e.others)
+		s.e.rollback(s.c, s.e.long)
 		s.c = nil
 	}
 	return nil

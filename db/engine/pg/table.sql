@@ -10,25 +10,67 @@ CREATE INDEX r{n}_xt ON r{n} (xt) WHERE xt < 1099511627775;
 -- Whoever adds or removes records has the database's lock, shared, until the commit. Who has it
 -- exclusively (a transaction, a clear) is alone.
 
--- put is a group of sets without conditions: nearly all groups are.
-CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea)
+-- put is a group of sets without conditions: nearly all groups are. With nowait, -1 says that
+-- somebody has the database alone. (Who waits to have it alone comes before those who try.)
+--
+-- One statement stores all of them, and the loops of its plan keep the order of the keys. INSERT with
+-- ON CONFLICT first looks whether there is a record, then locks it, then replaces it, so an UPDATE is
+-- quicker where it finds one; but only a single key can have both in turn, and no order of keys to
+-- keep.
+CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea, nowait bool)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-  added bigint;
-  ok    bool := pg_advisory_xact_lock_shared({database}, {n}) IS NULL;
+  added bigint := 0;
+  mine  bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
+    ELSE pg_advisory_xact_lock_shared({database}, {n}) IS NOT NULL END;
+  one   bool := cardinality(ks) = 1;
 BEGIN
-  WITH w AS (
-    INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt)
-    ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver
-    RETURNING xmax -- 0 where there was no record
-  ) SELECT count(*) INTO added FROM w WHERE xmax = 0;
-  IF added > 0 THEN
-    INSERT INTO deltas VALUES ({n}, added);
+  IF NOT mine THEN
+    RETURN -1;
+  END IF;
+  IF one THEN
+    UPDATE r{n} SET v = vs[1], xt = xts[1], ver = p_rev WHERE k = ks[1];
+  END IF;
+  IF NOT (one AND FOUND) THEN
+    WITH w AS (
+      INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt)
+      ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver
+      RETURNING xmax -- 0 where there was no record
+    ) SELECT count(*) INTO added FROM w WHERE xmax = 0;
+    IF added > 0 THEN
+      INSERT INTO deltas VALUES ({n}, added);
+    END IF;
   END IF;
   RETURN note(p_lane, p_seq, cardinality(ks), p_ups, NULL, 0, NULL, NULL, p_body);
 END $$;
 
--- part makes changes with conditions, in the order of their keys, and returns won as groups_0 has it.
+-- mix is a group of changes with conditions, and of removals, of this database alone. It does what
+-- write does, without the time that takes to plan statements with names in them. p_ups: updates of
+-- all changes. nowait and -1 are as in put.
+CREATE FUNCTION mix_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[],
+  counts int[], p_ups int, p_body bytea, nowait bool, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
+DECLARE
+  mine bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
+    ELSE pg_advisory_xact_lock_shared({database}, {n}) IS NOT NULL END;
+BEGIN
+  IF NOT mine THEN
+    at := -1;
+    RETURN;
+  END IF;
+  won := part_{n}(ks, vs, xts, ifs, ops, p_rev);
+  ups := p_ups;
+  IF won IS NOT NULL THEN
+    FOR i IN 1..cardinality(won) LOOP
+      IF won[i] <> 1 THEN
+        ups := ups - counts[i];
+      END IF;
+    END LOOP;
+  END IF;
+  at := note(p_lane, p_seq, cardinality(ks), ups, won, 0, NULL, NULL, p_body);
+END $$;
+
+-- part makes changes with conditions, in the order of their keys, and returns won as groups_0 has
+-- it: NULL if all of them were made.
 CREATE FUNCTION part_{n}(ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], p_rev bigint)
 RETURNS smallint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,23 +78,31 @@ DECLARE
   one   smallint;
   added int := 0;
   fresh bool;
-  hits  bigint[];
-  hit   bigint;
+  made  int;
+  n     int := cardinality(ks);
 BEGIN
-  -- Increments and the like: all of them replace a record that was read. One statement takes half
-  -- of the time, and the loops of its plan keep the order of the keys.
-  IF 0 = ALL (ops) AND 1 < ALL (ifs) THEN
-    WITH w AS (
-      UPDATE r{n} r SET v = t.v, xt = t.xt, ver = p_rev FROM unnest(ks, vs, xts, ifs) WITH ORDINALITY t(k, v, xt, ver, i)
-      WHERE r.k = t.k AND r.ver = t.ver RETURNING t.i
-    ) SELECT coalesce(array_agg(i), '{}') INTO hits FROM w;
-    won := array_fill(0::smallint, ARRAY[cardinality(ks)]);
-    FOREACH hit IN ARRAY hits LOOP
-      won[hit] := 1;
-    END LOOP;
+  -- Increments and the like replace records that were read, or add records where none was. As in
+  -- put, one statement does it. What has this group's revision afterwards, which no other group
+  -- has, was made.
+  IF 0 = ALL (ops) AND (1 < ALL (ifs) OR 1 = ALL (ifs)) THEN
+    IF ifs[1] = 1 THEN
+      INSERT INTO r{n} SELECT t.k, t.v, t.xt, p_rev FROM unnest(ks, vs, xts) t(k, v, xt) ON CONFLICT DO NOTHING;
+      GET DIAGNOSTICS made = ROW_COUNT;
+      IF made > 0 THEN
+        INSERT INTO deltas VALUES ({n}, made);
+      END IF;
+    ELSE
+      UPDATE r{n} r SET v = t.v, xt = t.xt, ver = p_rev FROM unnest(ks, vs, xts, ifs) t(k, v, xt, ver) WHERE r.k = t.k AND r.ver = t.ver;
+      GET DIAGNOSTICS made = ROW_COUNT;
+    END IF;
+    IF made = n THEN
+      RETURN NULL;
+    END IF;
+    SELECT array_agg((r.ver IS NOT NULL)::int::smallint ORDER BY t.i) INTO won
+      FROM unnest(ks) WITH ORDINALITY t(k, i) LEFT JOIN r{n} r ON r.k = t.k AND r.ver = p_rev;
     RETURN won;
   END IF;
-  FOR i IN 1..cardinality(ks) LOOP
+  FOR i IN 1..n LOOP
     one := 0;
     IF ops[i] = 0 THEN
       IF ifs[i] = 0 THEN
@@ -103,7 +153,7 @@ BEGIN
   IF added <> 0 THEN
     INSERT INTO deltas VALUES ({n}, added);
   END IF;
-  RETURN won;
+  RETURN nullif(won, array_fill(1::smallint, ARRAY[n]));
 END $$;
 
 -- hold locks keys, whether they have records or not, and returns their revisions: 0 for none. Where

@@ -47,7 +47,7 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 		leave()
 		cancel()
 		x.stop()
-		e.rollback(c, e.others)
+		e.rollback(c, e.transactions)
 	})
 	x.over = func() bool {
 		mine := watched()
@@ -67,10 +67,10 @@ func (e *Engine) Begin(ctx context.Context, db uint16) (engine.Tx, error) {
 func (e *Engine) locked(ctx context.Context, db uint16) (*pgxpool.Conn, error) {
 	for {
 		soon, enough := context.WithTimeout(ctx, e.opts.Hold)
-		c, err := e.others.Acquire(soon)
+		c, err := e.acquire(soon, e.transactions)
 		if err != nil {
 			enough()
-			return nil, mean(err, false)
+			return nil, err
 		}
 		begun := false
 		idle := fmt.Sprintf("BEGIN; SET LOCAL idle_in_transaction_session_timeout = %d", e.opts.Lease.Milliseconds())
@@ -83,8 +83,8 @@ func (e *Engine) locked(ctx context.Context, db uint16) (*pgxpool.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		if err = e.abandon(c, e.others, err); late {
-			e.others.Reset() // whoever has forgotten one has forgotten the others
+		if err = e.abandon(c, e.transactions, err); late {
+			e.transactions.Reset() // whoever has forgotten one has forgotten the others
 		}
 		if !begun || !late {
 			return nil, err
@@ -139,20 +139,20 @@ func (x *tx) Commit(ctx context.Context, g *engine.Group) (engine.Result, error)
 	whole := *g
 	whole.Whole = true
 	if whole.Empty() {
-		x.e.rollback(x.c, x.e.others)
+		x.e.rollback(x.c, x.e.transactions)
 		return engine.Result{}, nil
 	}
 	s, err := x.e.statement(ctx, &whole)
 	if err != nil {
-		x.e.rollback(x.c, x.e.others)
+		x.e.rollback(x.c, x.e.transactions)
 		return engine.Result{}, err
 	}
-	return x.e.conclude(ctx, x.c, x.e.others, nil, s)
+	return x.e.conclude(ctx, x.c, x.e.transactions, nil, s)
 }
 
 // Abort ends the lock, unless Commit has begun.
 func (x *tx) Abort() {
 	if x.over() {
-		x.e.rollback(x.c, x.e.others)
+		x.e.rollback(x.c, x.e.transactions)
 	}
 }

@@ -31,13 +31,17 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 	if held != nil {
 		return held.write(ctx, s)
 	}
-	c, err := e.lanes.Acquire(ctx)
+	pool := e.lanes
+	if !g.NoWait {
+		pool = e.waiting
+	}
+	c, err := pool.Acquire(ctx)
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
 	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
-	return s.answer(e.done(c, e.lanes, err, true))
+	return s.answer(e.done(c, pool, err, true))
 }
 
 // done gives a connection back, and says what err means. A connection with an error is closed: it
@@ -63,9 +67,9 @@ func (e *Engine) done(c *pgxpool.Conn, pool *pgxpool.Pool, err error, changes bo
 
 // with calls f with a connection. What f does may be repeated.
 func (e *Engine) with(ctx context.Context, pool *pgxpool.Pool, f func(c *pgxpool.Conn) error) error {
-	c, err := pool.Acquire(ctx)
+	c, err := e.acquire(ctx, pool)
 	if err != nil {
-		return mean(err, false)
+		return err
 	}
 	return e.done(c, pool, f(c), false)
 }
@@ -80,13 +84,23 @@ type statement struct {
 	at    *int64 // stamp of the first update
 	ups   int    // updates that were logged
 	won   []int16
-	blind bool
+	kind  kind
 }
+
+// kind is which function makes a group: general can do everything, the others less in less time.
+type kind byte
+
+const (
+	general kind = iota
+	sets         // without conditions, of one database
+	mixed        // changes of one database, each for itself
+)
 
 // States of a group, see the function write.
 const (
 	stateFenced = 1
 	stateLost   = 2
+	stateLocked = 3
 )
 
 // statement returns the one for a group. Databases that it needs get their tables.
@@ -102,21 +116,24 @@ func (e *Engine) statement(ctx context.Context, g *engine.Group) (*statement, er
 			return nil, err
 		}
 	}
-	blind := g.Clear == nil && g.Position == nil && g.Guard == nil
+	single, blind := g.Clear == nil && g.Position == nil && g.Guard == nil && len(g.Changes) > 0, true
 	for i := range g.Changes {
 		c := &g.Changes[i]
 		if i == 0 || g.Changes[i-1].DB != c.DB {
 			if err := e.table(ctx, c.DB); err != nil {
 				return nil, err
 			}
-			blind = blind && i == 0
+			single = single && i == 0
 		}
 		blind = blind && !c.Remove && c.If == engine.Any
 	}
-	s := &statement{group: g, blind: blind}
-	if blind {
+	s := &statement{group: g}
+	switch {
+	case single && blind:
 		e.put(s)
-	} else {
+	case single && !g.Whole:
+		e.mix(s)
+	default:
 		e.general(s)
 	}
 	return s, nil
@@ -134,8 +151,51 @@ func (e *Engine) put(s *statement) {
 			s.ups += len(c.Log)
 		}
 	}
-	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8)", g.Changes[0].DB)
-	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g)}
+	s.kind = sets
+	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", g.Changes[0].DB)
+	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g), g.NoWait}
+}
+
+// mix is the statement for changes of one database, each with its own condition.
+func (e *Engine) mix(s *statement) {
+	g := s.group
+	c := e.columns(g)
+	ups := 0
+	for _, n := range c.counts {
+		ups += int(n)
+	}
+	s.kind = mixed
+	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", g.Changes[0].DB)
+	s.args = []any{
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
+	}
+}
+
+// columns are the changes of a group as the functions mix and write have them.
+type columns struct {
+	keys, values [][]byte
+	xts, ifs     []int64
+	ops          []int16
+	counts       []int32 // of updates
+}
+
+func (e *Engine) columns(g *engine.Group) columns {
+	n := len(g.Changes)
+	to := columns{make([][]byte, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int16, n), make([]int32, n)}
+	for i := range g.Changes {
+		c := &g.Changes[i]
+		to.keys[i], to.values[i], to.xts[i], to.ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
+		switch {
+		case c.Remove:
+			to.ops[i] = 1
+		case c.Keep:
+			to.ops[i] = 2
+		}
+		if e.meta.Log {
+			to.counts[i] = int32(len(c.Log))
+		}
+	}
+	return to
 }
 
 // notNull returns bytes as a parameter: pgx takes nil for NULL.
@@ -164,22 +224,10 @@ func (e *Engine) body(g *engine.Group) []byte {
 // general is the statement for everything else.
 func (e *Engine) general(s *statement) {
 	g := s.group
-	n := len(g.Changes)
-	keys, values, xts, ifs := make([][]byte, n), make([][]byte, n), make([]int64, n), make([]int64, n)
-	ops, counts := make([]int16, n), make([]int32, n)
+	changes := e.columns(g)
 	dbs, ends, locks, conditions := []int32{}, []int32{}, []int32{}, false
 	for i := range g.Changes {
 		c := &g.Changes[i]
-		keys[i], values[i], xts[i], ifs[i] = notNull(c.Key.Key), notNull(c.Value), c.XT, int64(c.If)
-		switch {
-		case c.Remove:
-			ops[i] = 1
-		case c.Keep:
-			ops[i] = 2
-		}
-		if e.meta.Log {
-			counts[i] = int32(len(c.Log))
-		}
 		conditions = conditions || c.If != engine.Any
 		if i == 0 || g.Changes[i-1].DB != c.DB {
 			dbs, ends = append(dbs, int32(c.DB)), append(ends, 0)
@@ -211,19 +259,32 @@ func (e *Engine) general(s *statement) {
 		dbid, after = &db, int64(g.Position.After)
 		place = notNull(g.Position.State)
 	}
-	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 	s.args = []any{
 		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), guard, term, locks, cleared, before,
-		dbs, ends, keys, values, xts, ifs, ops, counts, g.Whole && conditions, after, dbid, place, e.body(g),
+		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
+		g.Whole && conditions, after, dbid, place, e.body(g), g.NoWait,
 	}
 }
 
 // scan reads the row that the statement returns.
 func (s *statement) scan(row pgx.Row) error {
-	if s.blind {
-		return row.Scan(&s.at)
+	var err error
+	switch s.kind {
+	case sets:
+		err = row.Scan(&s.at)
+	case mixed:
+		var ups *int
+		if err = row.Scan(&s.at, &ups, &s.won); ups != nil {
+			s.ups = *ups
+		}
+	default:
+		return row.Scan(&s.state, &s.at, &s.ups, &s.won)
 	}
-	return row.Scan(&s.state, &s.at, &s.ups, &s.won)
+	if err == nil && s.at != nil && *s.at < 0 {
+		s.state, s.ups = stateLocked, int(s.group.Changes[0].DB)
+	}
+	return err
 }
 
 // answer returns what has become of the group. err is why the statement has failed.
@@ -233,6 +294,8 @@ func (s *statement) answer(err error) (engine.Result, error) {
 		return engine.Result{}, err
 	case s.state == stateFenced:
 		return engine.Result{}, engine.ErrFenced
+	case s.state == stateLocked:
+		return engine.Result{}, engine.Locked(uint16(s.ups))
 	case s.state == stateLost:
 		return engine.Result{Won: winners(s.won, len(s.won))}, nil
 	}

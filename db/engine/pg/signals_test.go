@@ -1,0 +1,74 @@
+package pg_test
+
+import (
+	"context"
+	"encoding/base64"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine/pg"
+	"gotycoon/db/engine/relay"
+)
+
+// waiter is a client that waits for every signal, until it is woken.
+type waiter struct{ waits, woken atomic.Int32 }
+
+func (w *waiter) Waiting(string) int { return int(w.waits.Load()) }
+func (w *waiter) Anybody() bool      { return true }
+
+func (w *waiter) Wake(string, bool) int {
+	if w.waits.CompareAndSwap(1, 0) {
+		w.woken.Add(1)
+		return 1
+	}
+	return 0
+}
+
+// Signals go from one server to another, also after PostgreSQL has ended the connection of the one
+// that listens. PostgreSQL is not asked to notify anybody where no server listens.
+func TestSignalsOfServers(t *testing.T) {
+	url := setUp(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	watch, err := pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	defer watch.Close(context.Background())
+	_, err = watch.Exec(ctx, "LISTEN gotycoon")
+	require.NoError(t, err)
+
+	here, there := &waiter{}, &waiter{}
+	a := relay.New(open(t, url, pg.Options{}).Signals())
+	defer a.Close()
+	a.Serve(here)
+	a.Send("x", false)
+	a.Send("y", true)
+	require.Eventually(t, func() bool { return a.Stats().Sent == 2 }, 10*time.Second, time.Millisecond)
+
+	b := relay.New(open(t, url, pg.Options{}).Signals())
+	defer b.Close()
+	b.Serve(there)
+	b.Listen()
+	listens := func() bool { return b.Stats().Listening }
+	require.Eventually(t, listens, 10*time.Second, time.Millisecond)
+	there.waits.Store(1)
+	a.Send("first heard", false)
+	n, err := watch.WaitForNotification(ctx)
+	require.NoError(t, err)
+	message, err := base64.StdEncoding.DecodeString(n.Payload)
+	require.NoError(t, err)
+	require.Contains(t, string(message), "first heard", "nothing was sent while no server listened")
+	require.Eventually(t, func() bool { return there.woken.Load() == 1 }, 10*time.Second, time.Millisecond)
+
+	_, err = watch.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'
+		AND mode = 'ShareLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return b.Stats().Deaf != nil || !listens() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, listens, 10*time.Second, time.Millisecond)
+	there.waits.Store(1)
+	a.Send("x", true)
+	require.Eventually(t, func() bool { return there.woken.Load() == 2 }, 10*time.Second, time.Millisecond)
+}
