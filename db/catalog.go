@@ -38,6 +38,7 @@ type Catalog struct {
 
 	groups *gather.Gather // nil without Options.Shared
 	lanes  lanes          // of transactions in the engine
+	claims terms          // of claims in the engine
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
@@ -14,16 +15,14 @@ import (
 // back.
 //
 // The claim itself is in memory only. In the store and in the log the record stays, so after a
-// crash it is visible again: a message that was taken and not finished is never lost.
+// crash it is visible again: a message that was taken and not finished is never lost. An engine that
+// servers share notes the claim, and whose it is (shared_claim.go).
 type Claim struct {
 	Key, Value []byte
 	hidden     claimed
 	db         *core
+	id         engine.ClaimID // where an engine keeps the database
 }
-
-// errNoClaims: what a server has claimed in an engine that servers share would stay hidden when the
-// server dies.
-var errNoClaims error = &dberr.Error{Code: dberr.NotImplemented, Message: "records of an engine that servers share cannot be claimed"}
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns
 // ErrNoRecord when there is none, and in databases without an order. heed ends a long way over
@@ -47,7 +46,7 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 		from = prefix
 	}
 	if d.shared != nil {
-		return nil, errNoClaims
+		return d.shared.take(p, prefix, from)
 	}
 	for {
 		key, err := d.firstLive(heed, prefix, from)
@@ -95,20 +94,41 @@ func (d *core) firstLive(heed Heed, prefix, from []byte) (found []byte, err erro
 	}
 }
 
+// Clock returns the time by which keys of messages are made: that of the engine, where servers share
+// one.
+func (d *DB) Clock() time.Time {
+	if d.shared != nil {
+		return d.shared.engine.Clock()
+	}
+	return d.now()
+}
+
+// Claimable reports for each prefix whether there is a record that Claim would look at. It asks the
+// engine that keeps the database, once for all of them.
+func (d *DB) Claimable(prefixes [][]byte) ([]bool, error) { return d.shared.claimable(prefixes) }
+
 // KeysBefore calls visit for the keys that begin with prefix and are before end, the last key
 // first, until visit returns false. Claimed and expired records are among them. In a database whose
 // keys are not in the order of their bytes it visits none.
-func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
+//
+// Keys before floor may be left out. PostgreSQL passes over all that was removed while anybody has
+// an old snapshot, and in a queue that is everything on the way to its beginning.
+func (d *DB) KeysBefore(end, floor, prefix []byte, visit func(key []byte) bool) error {
 	if !d.Bytewise() {
 		return nil
 	}
-	from := store.Start{Key: end, Backward: true}
+	if bytes.Compare(floor, prefix) < 0 {
+		floor = prefix
+	}
+	from := store.Start{Key: end, Backward: true, Bare: true}
 	for more := true; more; {
 		seen := 0
 		var last []byte
 		var scanned store.Store = d.store
 		if over := d.over.Load(); over != nil {
 			scanned = over
+		} else if d.shared != nil {
+			scanned = &floored{&sharedStore{d.shared}, floor}
 		}
 		err := scanned.Scan(from, func(key, _ []byte) bool {
 			seen++
@@ -149,8 +169,12 @@ func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 // locked.
 func (c *Claim) holds() bool { return c.db.watch.Load().claims.get(c.Key) == &c.hidden }
 
-// Finish removes the record for good.
+// Finish removes the record for good. In an engine it returns ErrNoRecord when the claim has ended
+// without the client: somebody else may have the record by now.
 func (c *Claim) Finish(p *Pending) error {
+	if c.db.shared != nil {
+		return c.db.shared.finish(p, c)
+	}
 	return c.db.modify(p, c.Key, how{}, func(b *batch) error {
 		if c.holds() {
 			b.remove(c.Key)
@@ -166,7 +190,14 @@ func (c *Claim) Finish(p *Pending) error {
 // Only its expiration time has to be written. Where that is refused (no room, a guarded server) the
 // error says so: the old time does not count while the process lives, and counts again after a
 // restart, unless the next claim of the record could write.
+//
+// In an engine a record that has the key by now stays, and the claimed one gets a key behind it.
+// While the engine does not answer, the catalog goes on trying.
 func (c *Claim) GiveBack(p *Pending) error {
+	if c.db.shared != nil {
+		c.db.shared.giveBack(p, c)
+		return nil
+	}
 	if c.hidden.xt == record.MaxXT && c.show() {
 		return nil
 	}

@@ -223,6 +223,7 @@ type shared struct {
 	engine engine.Engine
 	groups *gather.Gather
 	lanes  *lanes // of the server's transactions
+	claims *terms // in which the server claims records
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
 }
@@ -244,6 +245,27 @@ type lock struct {
 type lanes struct {
 	mu   sync.Mutex
 	free []engine.GroupID // the next group of each lane that no transaction has
+}
+
+// terms are those of a server's lease for what it claims in the engine, of all its databases.
+type terms struct {
+	wake chan struct{} // of one: somebody needs a term, or has brought a debt
+
+	mu     sync.Mutex
+	term   engine.Term
+	lost   <-chan struct{} // closed when the term has ended; nil: there was none yet
+	end    func()          // gives the lease back
+	begun  chan struct{}   // closed, and made anew, when a term begins
+	wanted bool
+	last   uint64 // number of the last claim
+	debts  []debt
+}
+
+// debt is a claim that nobody has any more, and that the engine has not heard of.
+type debt struct {
+	of  *shared
+	id  engine.ClaimID
+	rec *engine.Record // nil: it is not known whether anything was claimed
 }
 
 // versions is what last writer wins needs of one database: the file, which has the versions, and

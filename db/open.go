@@ -25,6 +25,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	c.View = &View{c}
 	if o.Shared != nil {
 		c.groups = gather.New(o.Shared, o.Gather)
+		c.claims.init()
 	}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
@@ -36,6 +37,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 		"work of the databases in the background":      c.keep,
 		"the removal of expired records":               c.collect,
 		"the removal of expired records of the engine": c.sweepShared,
+		"the care for claimed records of the engine":   c.tendClaims,
 	} {
 		c.background.Go(func() { _ = rescue.Do(c.opts.Logger, what, work) })
 	}
@@ -227,7 +229,7 @@ func (c *opening) share(d *DB) error {
 			return &dberr.Error{Code: dberr.InvalidOperation, Message: name + " needs a database of the server's own, not one in an engine that servers share"}
 		}
 	}
-	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups, lanes: &c.lanes}
+	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups, lanes: &c.lanes, claims: &c.claims}
 	d.maxKey = c.opts.Shared.Limits().Key
 	d.now = func() time.Time { return time.Unix(c.opts.Shared.Now(), 0) }
 	return nil

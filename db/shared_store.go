@@ -57,6 +57,20 @@ func (s *sharedStore) Scan(from store.Start, visit func(key, value []byte) bool)
 	return s.pages(from, func(ctx context.Context, scan engine.Scan) (engine.Page, error) { return s.engine.Scan(ctx, scan) }, visit)
 }
 
+// floored is the records from a key on.
+type floored struct {
+	*sharedStore
+	floor []byte
+}
+
+// Scan visits records from a place on, as far as the floor.
+func (f *floored) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	return f.pages(from, func(ctx context.Context, scan engine.Scan) (engine.Page, error) {
+		scan.Floor = f.floor
+		return f.engine.Scan(ctx, scan)
+	}, visit)
+}
+
 // pages visits the records of one page after the other.
 func (s *shared) pages(from store.Start, read func(context.Context, engine.Scan) (engine.Page, error), visit func(key, value []byte) bool) error {
 	scan := engine.Scan{

@@ -301,8 +301,6 @@ func TestWhatAnEngineRefuses(t *testing.T) {
 	} {
 		require.EqualError(t, err, want)
 	}
-	_, err := d.Claim(nil, nil, []byte("q "), nil)
-	require.EqualError(t, err, "1: not implemented: records of an engine that servers share cannot be claimed")
 	require.NoError(t, bulkOf(d, 300, false))
 	n, err := d.Count(nil)
 	require.NoError(t, err)

@@ -88,13 +88,16 @@ func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
 	return errors.Join(err, claim.GiveBack(nil))
 }
 
-// finish deletes the oldest message of a name among those that this connection has fetched.
+// finish deletes the oldest message of a name among those that this connection has fetched. A
+// message that other servers have given to somebody else meanwhile is not found, and is not this
+// connection's any more.
 func (c *consumer) finish(name []byte) error {
 	fetched := c.claims[string(name)]
 	if len(fetched) == 0 {
 		return dberr.ErrNoRecord
 	}
-	if err := fetched[0].Finish(&c.io.Owed); err != nil {
+	err := fetched[0].Finish(&c.io.Owed)
+	if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	_ = c.io.Keep(-costOf(fetched[0])) // giving back never fails
@@ -103,7 +106,7 @@ func (c *consumer) finish(name []byte) error {
 	} else {
 		c.claims[string(name)] = fetched[1:]
 	}
-	return nil
+	return err
 }
 
 // giveBack makes the messages that were fetched and not deleted visible again, at the end of the

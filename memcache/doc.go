@@ -17,7 +17,8 @@
 // conn.execute, textGet, storage.fetch, wire.sayValue.
 //
 // The messages of a queue are records whose keys have a stamp in them (message.go, producer.go).
-// Requests that wait for a message stand in lines, one line for each queue name (queue.go).
+// Requests that wait for a message stand in lines, one line for each queue name (queue.go). Where
+// servers share the database, one goroutine looks for messages of the others (others.go).
 //
 // Each file uses only files of a lower layer:
 //
@@ -27,7 +28,7 @@
 //	access.go admin.go                          who may give commands; flush_all and the like
 //	conn.go exchange.go                         a connection; a binary request on it
 //	store.go item.go consumer.go producer.go    operations
-//	wire.go value.go queue.go                   lines, items, waiting requests
+//	wire.go value.go queue.go others.go         lines, items, waiting requests
 //	shared.go counts.go                         what connections share
 //	config.go binary.go message.go number.go    options, formats
 package memcache

@@ -17,6 +17,10 @@ import "strconv"
 //   - every message of the same name in the database. Nothing else knows these messages if there is
 //     no log, if a snapshot was restored, or if messages were stored over HTTP.
 //
+// Servers that share a database in an engine go by the engine's clock, have no log, and look each
+// time for the newest message, which may be another server's. A key that a taken message had may be
+// chosen again all the same; that message then comes back behind the new one (db.Claim).
+//
 // A queue with a message far ahead of the clock therefore continues from that message's time, until
 // the queue is empty and the server has restarted. Other queues are not affected.
 type stamp struct {

@@ -111,10 +111,10 @@ func TestNamesWithBlanks(t *testing.T) {
 	defer c.Close()
 	require.NoError(t, c.DB(0).Set(nil, []byte("a b 03000000000000 0000"), []byte("of b"), record.Never))
 	require.NoError(t, c.DB(0).Set(nil, []byte("a 02000000000000 0000"), []byte("of a"), record.Never))
-	found, err := q.greatest([]byte("a"))
+	found, err := q.greatest([]byte("a"), nil)
 	require.NoError(t, err)
 	require.Equal(t, stamp{2_000_000_000_000, 0}, found)
-	found, err = q.greatest([]byte("a b"))
+	found, err = q.greatest([]byte("a b"), nil)
 	require.NoError(t, err)
 	require.Equal(t, stamp{3_000_000_000_000, 0}, found)
 }

@@ -25,7 +25,7 @@ func (q *queues) put(p *db.Pending, name, value []byte, xt record.XT) error {
 }
 
 // newest returns the greatest stamp of a name, for messageKey. It searches the database once for
-// each name that is remembered, and each time for others.
+// each name that is remembered, and each time for others, and where other servers store messages.
 func (q *queues) newest(name []byte) (stamp, error) {
 	q.mu.Lock()
 	l := q.lines[string(name)]
@@ -33,14 +33,18 @@ func (q *queues) newest(name []byte) (stamp, error) {
 		l = &line{}
 		q.lines[string(name)] = l
 	}
+	var floor []byte // what is there before it was seen
 	if l != nil && l.known {
-		defer q.mu.Unlock()
-		return l.newest, nil
+		if !q.others.are {
+			defer q.mu.Unlock()
+			return l.newest, nil
+		}
+		floor = keyOf(name, l.newest)
 	}
 	backs := q.backs
 	q.mu.Unlock()
 	// Messages that come during the search are reported to arrived, those that come back to undone.
-	found, err := q.greatest(name)
+	found, err := q.greatest(name, floor)
 	if err != nil || l == nil {
 		return found, err
 	}
@@ -51,11 +55,11 @@ func (q *queues) newest(name []byte) (stamp, error) {
 	return l.newest, nil
 }
 
-// greatest finds the greatest stamp of a name in the database.
-func (q *queues) greatest(name []byte) (greatest stamp, err error) {
+// greatest finds the greatest stamp of a name in the database, if it is not before floor.
+func (q *queues) greatest(name, floor []byte) (greatest stamp, err error) {
 	prefix := append(bytes.Clone(name), ' ')
 	behindDigits := append(bytes.Clone(prefix), '9'+1)
-	err = q.db.KeysBefore(behindDigits, prefix, func(key []byte) bool {
+	err = q.db.KeysBefore(behindDigits, floor, prefix, func(key []byte) bool {
 		greatest = stampOf(key[len(name):])
 		return greatest == stamp{} // a key without a stamp: look further
 	})
@@ -83,6 +87,11 @@ func (q *queues) messageKey(name []byte, newest stamp) []byte {
 	if l := q.lines[string(name)]; l != nil {
 		l.raise(s)
 	}
+	return keyOf(name, s)
+}
+
+// keyOf returns the key of a message.
+func keyOf(name []byte, s stamp) []byte {
 	return fmt.Appendf(bytes.Clone(name), " %0*d %04d", timeDigits, s.milliseconds, s.sequence)
 }
 

@@ -28,7 +28,8 @@ const (
 // transaction may bring back any message: it wakes the first request of every line, and the lines
 // forget what they know of their messages.
 type queues struct {
-	db *db.DB
+	db     *db.DB
+	others others // servers that have the same messages
 
 	now func() time.Time
 
@@ -63,7 +64,7 @@ func (w *waiter) wake() {
 }
 
 func newQueues(d *db.DB) *queues {
-	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
+	return &queues{db: d, others: others{are: d.Info().Shared}, now: d.Clock, lines: map[string]*line{}}
 }
 
 // arrived is called for every record that anybody stores or gives back. A queue's name may have
@@ -118,6 +119,7 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 	defer q.leave(string(name), l, w)
 	limit := time.NewTimer(time.Until(deadline))
 	defer limit.Stop()
+	waits := false
 	for {
 		if q.first(l, w) {
 			claim, err := q.claim(heed, p, l, name)
@@ -129,6 +131,11 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 		case <-w.poke:
 			continue
 		default:
+		}
+		if !waits {
+			waits = true
+			q.await()
+			defer q.awaitNoMore()
 		}
 		select {
 		case <-w.poke:
@@ -176,6 +183,9 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
 	claim, err := q.db.Claim(heed, p, prefix, from)
+	if q.others.are && from != nil && errors.Is(err, dberr.ErrNoRecord) { // theirs may be before it
+		claim, err = q.db.Claim(heed, p, prefix, nil)
+	}
 	if claim != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -188,7 +198,7 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 
 // startOf returns the key at which the search for a line's first message begins. Once in lookAnew
 // the search begins at the beginning of the line, because an expired message lives again when the
-// clock is set back.
+// clock is set back, and other servers give messages back.
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -64,6 +64,9 @@ func (s *Server) Close() error {
 	}
 	err := ports.Close()
 	s.flush.close()
+	if s.queues != nil {
+		s.queues.others.work.Wait()
+	}
 	return err
 }
 

@@ -44,9 +44,6 @@ func (c *Config) checkEngine() error {
 			return fmt.Errorf("%s %s", option, own)
 		}
 	}
-	if cfg, wanted := c.Plugins.memcache(); wanted && cfg.Queue {
-		return fmt.Errorf("the message queue of memcached (option q) %s", own)
-	}
 	e := &c.Engine
 	for option, n := range map[string]int64{
 		"-engine-timeout": int64(e.Timeout), "-engine-lanes": int64(e.Lanes), "-engine-readers": int64(e.Readers), "-engine-group": int64(e.Group),

@@ -67,6 +67,9 @@ type Engine interface {
 	// Now returns the engine's clock in UNIX seconds, by which records expire. It asks nobody.
 	Now() int64
 
+	// Clock returns the same clock as exactly as the server knows it. It may go back a little.
+	Clock() time.Time
+
 	// Close ends this server's use of the engine: its leases and holds, but not its claims. It
 	// waits until calls under way have ended.
 	Close() error
@@ -105,6 +108,7 @@ func Expired(xt, now int64) bool { return now > xt }
 type Scan struct {
 	DB        uint16
 	Prefix    []byte // only keys that begin with it
+	Floor     []byte // and are not before this one
 	Key       []byte // begin at this place of the order, whether there is a record or not
 	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
 	Inclusive bool   // the record with Key itself is in the page too

@@ -20,6 +20,7 @@ type machine struct {
 	db       uint16
 	lanes    []*writer
 	records  map[string]engine.Record
+	claims   []*claimant
 	claimed  []claimed
 	log      []string
 	from     engine.Stamp
@@ -27,10 +28,10 @@ type machine struct {
 	revision map[uint64]bool
 }
 
-// claimed is a record and the lane that has it.
+// claimed is a record, the claim, and what the former has besides.
 type claimed struct {
-	engine.Record
-	by *writer
+	engine.Claimed
+	by *claimant
 }
 
 func testMachine(h *host) {
@@ -41,17 +42,21 @@ func testMachine(h *host) {
 		m := &machine{t: t, db: db, records: map[string]engine.Record{}, terms: map[string]uint64{}, revision: map[uint64]bool{}}
 		m.lanes = []*writer{newWriter(t, h.Context(), a), newWriter(t, h.Context(), b), newWriter(t, h.Context(), a)}
 		_, m.from = m.lanes[0].logged(0)
+		if a.Claims() != nil {
+			defer m.claimants(h, a, b)()
+		}
 		t.Repeat(map[string]func(*rapid.T){
-			"":         m.check,
-			"write":    m.write,
-			"clear":    m.clear,
-			"settle":   m.settle,
-			"scan":     m.scan,
-			"sweep":    m.sweep,
-			"take":     m.take,
-			"end":      m.endClaim,
-			"give all": m.giveAllBack,
-			"lease":    func(t *rapid.T) { m.lease(h, t) },
+			"":              m.check,
+			"write":         m.write,
+			"clear":         m.clear,
+			"settle":        m.settle,
+			"scan":          m.scan,
+			"sweep":         m.sweep,
+			"take":          m.take,
+			"end":           m.endClaim,
+			"settle a take": m.settleTake,
+			"give up":       func(t *rapid.T) { m.giveUp(h, t) },
+			"lease":         func(t *rapid.T) { m.lease(h, t) },
 		})
 	})
 }
@@ -141,8 +146,7 @@ func (m *machine) clear(t *rapid.T) {
 		g.Changes = append(g.Changes, c)
 	}
 	r := m.lane(t).group(g)
-	clear(m.records)
-	m.claimed = nil
+	clear(m.records) // what is claimed stays
 	m.log = append(m.log, "clear")
 	m.make(g, &r)
 }
@@ -157,7 +161,7 @@ func (m *machine) settle(t *rapid.T) {
 func (m *machine) scan(t *rapid.T) {
 	s := engine.Scan{
 		DB: m.db, Prefix: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "prefix")), Key: []byte(m.key(t)), Limit: rapid.IntRange(1, 4).Draw(t, "limit"),
-		Edge: rapid.Bool().Draw(t, "edge"), Inclusive: rapid.Bool().Draw(t, "inclusive"), Backward: rapid.Bool().Draw(t, "backward"),
+		Floor: []byte(m.key(t)), Edge: rapid.Bool().Draw(t, "edge"), Inclusive: rapid.Bool().Draw(t, "inclusive"), Backward: rapid.Bool().Draw(t, "backward"),
 	}
 	w := m.lane(t)
 	page, err := w.Scan(w.ctx, s)

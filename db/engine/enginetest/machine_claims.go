@@ -11,25 +11,40 @@ import (
 	"gotycoon/db/engine"
 )
 
-func (m *machine) take(t *rapid.T) {
-	w, prefix := m.lane(t), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "prefix")
-	if w.Claims() == nil {
+// claimants gives the machine holders of claims at two servers. The caller calls end.
+func (m *machine) claimants(h *host, a, b engine.Engine) (end func()) {
+	for i, e := range []engine.Engine{a, b} {
+		m.claims = append(m.claims, newClaimant(h, e, "claims/"+string(rune('a'+i)), m.db))
+	}
+	return func() {
+		for _, c := range m.claims {
+			c.giveUp()
+		}
+	}
+}
+
+func (m *machine) claimant(t *rapid.T) *claimant {
+	if m.claims == nil {
 		t.Skip("no claims")
 	}
+	return rapid.SampledFrom(m.claims).Draw(t, "claimant")
+}
+
+func (m *machine) take(t *rapid.T) {
+	by, prefix := m.claimant(t), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "prefix")
 	from := m.key(t)
-	r, found, err := w.Claims().Take(w.ctx, engine.Claim{Lane: w.id.Lane, DB: m.db, Prefix: []byte(prefix), From: []byte(from)})
-	require.NoError(t, err)
+	c := by.take(prefix, from)
 	for _, key := range slices.Sorted(maps.Keys(m.records)) {
 		if !strings.HasPrefix(key, prefix) || key < from || m.records[key].XT == 5 {
 			continue
 		}
-		require.True(t, found)
-		require.Equal(t, m.records[key], r)
+		require.NotNil(t, c)
+		require.Equal(t, m.records[key], c.Record)
 		delete(m.records, key)
-		m.claimed = append(m.claimed, claimed{r, w})
+		m.claimed = append(m.claimed, claimed{*c, by})
 		return
 	}
-	require.False(t, found)
+	require.Nil(t, c)
 }
 
 func (m *machine) endClaim(t *rapid.T) {
@@ -37,26 +52,33 @@ func (m *machine) endClaim(t *rapid.T) {
 		t.Skip("nothing is claimed")
 	}
 	i := rapid.IntRange(0, len(m.claimed)-1).Draw(t, "claim")
-	c := m.claimed[i]
-	m.claimed = slices.Delete(m.claimed, i, i+1)
-	key := string(c.Key.Key)
-	_, there := m.records[key]
-	w := m.lane(t)
-	back := setUntil(key, string(c.Value), 1<<39, engine.Any)
-	back.Log[0].DBID = m.db
+	c, anybody := m.claimed[i], m.claimant(t) // whoever it is, as long as the number is right
+	ended := func() { m.claimed = slices.Delete(m.claimed, i, i+1) }
 	if rapid.Bool().Draw(t, "finish") {
-		u := removal(key)
-		u.DBID = m.db
-		require.NoError(t, w.Claims().Finish(w.ctx, c.by.id.Lane, &c.Record, u))
-		if !there {
-			m.log = append(m.log, text(&u))
+		_, there := m.records[string(c.Key.Key)]
+		require.NoError(t, anybody.finish(&c.Claimed))
+		if ended(); !there {
+			m.log = append(m.log, "-"+string(c.Key.Key))
 		}
 	} else {
-		require.NoError(t, w.Claims().GiveBack(w.ctx, c.by.id.Lane, &c.Record, back.XT, back.Log[0]))
-		m.log = append(m.log, text(&back.Log[0]))
+		key := rapid.SampledFrom([]string{string(c.Key.Key), m.key(t)}).Draw(t, "to")
+		_, there := m.records[key]
+		require.Equal(t, there, anybody.giveBack(&c.Claimed, key))
+		if there {
+			return
+		}
+		ended()
+		m.log = append(m.log, key+"="+string(c.Value))
 		m.adopt(key)
+		require.Equal(t, c.Value, m.records[key].Value)
+		require.Equal(t, engine.Forever, m.records[key].XT)
 	}
-	require.NoError(t, w.Claims().GiveBack(w.ctx, c.by.id.Lane, &c.Record, 7, back.Log[0]), "the claim has ended")
+	require.False(t, anybody.giveBack(&c.Claimed, "c"), "the claim has ended")
+	if err := anybody.finish(&c.Claimed); c.ID.By == c.by.Term {
+		require.NoError(t, err)
+	} else {
+		require.ErrorIs(t, err, engine.ErrFenced)
+	}
 }
 
 // adopt notes a record that came back, with a revision that only the engine knows.
@@ -69,23 +91,51 @@ func (m *machine) adopt(key string) {
 	m.records[key] = recs[0]
 }
 
-func (m *machine) giveAllBack(t *rapid.T) {
-	w := m.lane(t)
-	if w.Claims() == nil {
-		t.Skip("no claims")
+// settleTake asks for a take that was made, or for one that never comes.
+func (m *machine) settleTake(t *rapid.T) {
+	by := m.claimant(t)
+	if len(m.claimed) > 0 {
+		c := rapid.SampledFrom(m.claimed).Draw(t, "claim")
+		r, found, err := by.Claims().Settle(by.ctx, c.ID)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, c.Record, r)
 	}
-	n, err := w.Claims().GiveBackAll(w.ctx, w.id.Lane)
-	require.NoError(t, err)
-	var rest []claimed
+	id := by.next()
+	for range 2 {
+		_, found, err := by.Claims().Settle(by.ctx, id)
+		require.NoError(t, err)
+		require.False(t, found)
+	}
+	_, found, err := by.Claims().Take(by.ctx, id, engine.Claim{DB: m.db})
+	require.False(t, found)
+	if len(m.records)-len(m.expired()) > 0 { // else there is nothing that could be refused
+		require.Equal(t, engine.Refused, engine.KindOf(err))
+	}
+}
+
+// giveUp ends a term: its claims are everybody's, and it claims nothing more.
+func (m *machine) giveUp(h *host, t *rapid.T) {
+	by := m.claimant(t)
+	by.giveUp()
+	<-by.lost
+	_, found, err := by.Claims().Take(by.ctx, by.next(), engine.Claim{DB: m.db})
+	require.False(t, found)
+	require.ErrorIs(t, err, engine.ErrFenced)
+	by.held = h.lease(by, by.Name)
+	want := map[engine.ClaimID]engine.Record{}
 	for _, c := range m.claimed {
-		key := string(c.Key.Key)
-		if c.by != w {
-			rest = append(rest, c)
-		} else if _, there := m.records[key]; !there {
-			m.adopt(key)
-			n--
+		if c.ID.By != c.by.Term {
+			want[c.ID] = c.Record
 		}
 	}
-	require.Zero(t, n)
-	m.claimed = rest
+	all, err := by.Claims().Abandoned(by.ctx, 1<<20, 1<<30)
+	require.NoError(t, err)
+	got := map[engine.ClaimID]engine.Record{}
+	for _, c := range all {
+		if c.DB == m.db { // and not of a run before this one
+			got[c.ID] = c.Record
+		}
+	}
+	require.Equal(t, want, got)
 }

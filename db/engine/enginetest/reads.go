@@ -127,7 +127,7 @@ func expected(names []string, s engine.Scan) []string {
 		if s.Backward {
 			order = -order
 		}
-		if strings.HasPrefix(n, string(s.Prefix)) && (s.Edge || order > 0 || order == 0 && s.Inclusive) {
+		if strings.HasPrefix(n, string(s.Prefix)) && n >= string(s.Floor) && (s.Edge || order > 0 || order == 0 && s.Inclusive) {
 			found = append(found, n)
 		}
 	}

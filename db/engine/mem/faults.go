@@ -25,7 +25,8 @@ const (
 	Count    Name = "count"
 	Snapshot Name = "snapshot"
 	ReadLog  Name = "log"
-	Claim    Name = "claim"
+	Take     Name = "take"
+	Claim    Name = "claim" // the other calls of Claims
 	Lease    Name = "lease" // also each renewal
 	Signal   Name = "signal"
 	Listen   Name = "listen" // its beginning
@@ -44,11 +45,12 @@ type Fault struct {
 	Answer time.Duration // before its answer reaches the server
 
 	// Kind is how the call fails. With Undone it does not reach the store, with Unknown the server
-	// gets no answer; only Write and the other calls that change something end in Unknown.
+	// gets no answer; only Write, Commit and Take end in Unknown, what
+	// may be repeated is Undone.
 	Kind engine.Kind
 	Away bool // the error says that the engine is away
 	// Made says for Unknown that the call has its effect: with Late not at once but so long after
-	// the server was told, unless the group is settled before.
+	// the server was told, unless the group, or the Take, is settled before.
 	Made bool
 	Late time.Duration
 

@@ -1,7 +1,10 @@
 package mem
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"gotycoon/db/engine"
 )
@@ -13,9 +16,10 @@ func (v *Server) Snapshot(ctx context.Context, db uint16) (engine.Snapshot, erro
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f := &frozen{v: v, table: s.table(db).clone()}
-		for id, r := range s.claimed {
-			if _, there := f.table.records[id.key]; id.db == db && !there {
-				f.table.put(r)
+		newest := slices.SortedFunc(maps.Values(s.claimed), func(a, b claimed) int { return cmp.Compare(b.Revision, a.Revision) })
+		for _, c := range newest {
+			if _, there := f.table.records[string(c.Key.Key)]; c.made && c.DB == db && !there {
+				f.table.put(c.Record)
 			}
 		}
 		if !s.opts.NoLog {

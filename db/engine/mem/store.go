@@ -40,7 +40,7 @@ type Store struct {
 	mu      sync.Mutex
 	freed   chan struct{} // closed, and made anew, when somebody who waits may go on
 	tables  map[uint16]*table
-	claimed map[claimID]engine.Record
+	claimed map[engine.ClaimID]claimed
 	locks   locks
 	lanes   map[uint64]*lane
 	leases  map[string]*lease
@@ -69,7 +69,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		opts: o, freed: make(chan struct{}),
-		tables: map[uint16]*table{}, claimed: map[claimID]engine.Record{},
+		tables: map[uint16]*table{}, claimed: map[engine.ClaimID]claimed{},
 		locks: locks{keys: map[string]owner{}, dbs: map[uint16]owner{}, used: map[uint16]map[owner]int{}},
 		lanes: map[uint64]*lane{}, leases: map[string]*lease{}, ears: map[*ear]bool{},
 		revision: engine.FirstRevision,
@@ -215,6 +215,9 @@ func (v *Server) Limits() engine.Limits { return v.store.opts.Limits }
 
 // Now returns the time by which records expire.
 func (v *Server) Now() int64 { return time.Now().Unix() }
+
+// Clock returns the same time.
+func (v *Server) Clock() time.Time { return time.Now() }
 
 // Close ends the server's leases and waits for its goroutines.
 func (v *Server) Close() error {

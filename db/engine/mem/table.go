@@ -62,6 +62,8 @@ func copied(r engine.Record, bare bool) engine.Record {
 // page returns the records that a scan asks for.
 func (t *table) page(s engine.Scan) (p engine.Page) {
 	keys, step, i := t.within(string(s.Prefix)), 1, 0
+	floor, _ := slices.BinarySearch(keys, string(s.Floor))
+	keys = keys[floor:]
 	if !s.Edge {
 		var there bool
 		i, there = slices.BinarySearch(keys, string(s.Key))

@@ -220,11 +220,6 @@ func (s *Store) commit(g *engine.Group, won []bool, ups []ulog.Update, at engine
 	result := engine.Result{Won: won, Revision: s.revision}
 	if g.Clear != nil {
 		s.tables[g.Clear.DB] = nil
-		for id := range s.claimed {
-			if id.db == g.Clear.DB {
-				delete(s.claimed, id)
-			}
-		}
 	}
 	for i := range g.Changes {
 		c := &g.Changes[i]

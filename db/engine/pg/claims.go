@@ -3,8 +3,11 @@ package pg
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"gotycoon/db/engine"
@@ -16,28 +19,114 @@ type claims struct{ *Engine }
 // Claims returns the claims.
 func (e *Engine) Claims() engine.Claims { return claims{e} }
 
-// Take claims a record. It passes over records that somebody is changing.
-func (e claims) Take(ctx context.Context, c engine.Claim) (rec engine.Record, found bool, err error) {
+// What the functions of claims answer, see table.sql.
+const (
+	claimMade = iota
+	claimNone
+	claimFenced
+	claimBusy
+)
+
+// errBusy is for a claim in a database that somebody has alone, or waits for. To wait would take a
+// connection, of which leases and the commit of that transaction need one.
+var errBusy error = &engine.Error{Kind: engine.Undone, Err: errors.New("a transaction has the database")}
+
+// ask makes a call whose commit is not cancelled: nobody must see it before the standby has it.
+func (e claims) ask(ctx context.Context, unknown bool, f func(c *pgxpool.Conn) error) error {
+	c, err := e.others.Acquire(ctx)
+	if err != nil {
+		return mean(err, false)
+	}
+	committing(c, true)
+	return e.done(c, e.others, f(c), unknown)
+}
+
+// idArgs are the arguments that name a claim.
+func idArgs(id engine.ClaimID, more ...any) []any {
+	return append([]any{id.By.Name, int64(id.By.Number), int64(id.Number)}, more...)
+}
+
+// Take claims a record.
+func (e claims) Take(ctx context.Context, id engine.ClaimID, c engine.Claim) (rec engine.Record, found bool, err error) {
 	if err := e.table(ctx, c.DB); err != nil {
 		return rec, false, err
 	}
-	start := notNull(c.Prefix)
+	start, end := e.within(c.Prefix)
 	if bytes.Compare(c.From, start) > 0 {
 		start = c.From
 	}
-	err = e.with(ctx, e.others, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, fmt.Sprintf("SELECT o_k, o_xt, o_ver, o_v FROM take_%d($1, $2, $3, $4)", c.DB),
-			int64(c.Lane), start, after(c.Prefix), e.Now())
+	state := claimNone
+	err = e.ask(ctx, true, func(conn *pgxpool.Conn) error {
+		text := fmt.Sprintf("SELECT o_k, o_xt, o_ver, o_v, o_state FROM take_%d($1, $2, $3, $4, $5, $6)", c.DB)
+		rows, err := conn.Query(ctx, text, idArgs(id, start, end, e.Now())...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			rec, found = recordOf(c.DB, rows.RawValues()), true
+			raw := rows.RawValues()
+			if state = int(binary.BigEndian.Uint32(raw[4])); state == claimMade {
+				rec = recordOf(c.DB, raw[:4])
+			}
 		}
 		return rows.Err()
 	})
+	if err == nil {
+		err = claimError(state)
+	}
+	return rec, err == nil && state == claimMade, err
+}
+
+// claimError returns what an answer says about a call.
+func claimError(state int) error {
+	switch state {
+	case claimFenced:
+		return engine.ErrFenced
+	case claimBusy:
+		return errBusy
+	}
+	return nil
+}
+
+// within returns between which keys those with a prefix are. There is always an end: plans are made
+// without it, and would read on to the end of the table where it may be missing.
+func (e *Engine) within(prefix []byte) (start, end []byte) {
+	if end = after(prefix); end == nil {
+		end = bytes.Repeat([]byte{0xff}, e.Limits().Key+1)
+	}
+	return notNull(prefix), end
+}
+
+// Settle tells what has become of a Take.
+func (e claims) Settle(ctx context.Context, id engine.ClaimID) (rec engine.Record, found bool, err error) {
+	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, "SELECT * FROM settle_claim($1, $2, $3)", idArgs(id)...)
+		if err != nil {
+			return err
+		}
+		all, err := claimed(rows)
+		if err == nil && len(all) > 0 {
+			rec, found = all[0].Record, true
+		}
+		return err
+	})
 	return rec, found && err == nil, err
+}
+
+// claimed reads rows of (holder, term, number, db, k, xt, ver, v).
+func claimed(rows pgx.Rows) (all []engine.Claimed, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		raw := rows.RawValues()
+		all = append(all, engine.Claimed{
+			ID: engine.ClaimID{
+				By:     engine.Term{Name: string(raw[0]), Number: binary.BigEndian.Uint64(raw[1])},
+				Number: binary.BigEndian.Uint64(raw[2]),
+			},
+			Record: recordOf(uint16(binary.BigEndian.Uint32(raw[3])), raw[4:]),
+		})
+	}
+	return all, rows.Err()
 }
 
 // updates returns what the log gets.
@@ -49,53 +138,77 @@ func (e claims) updates(u *ulog.Update) (n int, body []byte) {
 }
 
 // Finish forgets a claimed record.
-func (e claims) Finish(ctx context.Context, lane uint64, rec *engine.Record, update ulog.Update) error {
-	id, err := e.ownID(ctx)
+func (e claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Update) error {
+	if err := e.table(ctx, update.DBID); err != nil {
+		return err
+	}
+	group, err := e.ownID(ctx)
 	if err != nil {
 		return err
 	}
+	var state int
 	n, body := e.updates(&update)
-	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		_, err := c.Exec(ctx, fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7)", rec.DB),
-			int64(lane), notNull(rec.Key.Key), int64(rec.Revision), int64(id.Lane), int64(id.Seq), n, body)
-		return err
+	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7)", update.DBID)
+		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), int64(group.Seq), n, body)...).Scan(&state)
 	})
+	if err != nil {
+		return err
+	}
+	return claimError(state)
 }
 
 // GiveBack makes a claimed record visible again.
-func (e claims) GiveBack(ctx context.Context, lane uint64, rec *engine.Record, xt int64, update ulog.Update) error {
-	id, err := e.ownID(ctx)
-	if err != nil {
-		return err
+func (e claims) GiveBack(ctx context.Context, id engine.ClaimID, update ulog.Update) (taken bool, err error) {
+	if err := e.table(ctx, update.DBID); err != nil {
+		return false, err
 	}
+	group, err := e.ownID(ctx)
+	if err != nil {
+		return false, err
+	}
+	var state int
 	n, body := e.updates(&update)
-	return e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		_, err := c.Exec(ctx, fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", rec.DB),
-			int64(lane), notNull(rec.Key.Key), int64(rec.Revision), xt, int64(revision(id)), int64(id.Lane), int64(id.Seq), n, body)
-		return err
+	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", update.DBID)
+		args := idArgs(id, notNull(update.Key), int64(revision(group)), int64(group.Lane), int64(group.Seq), n, body)
+		return c.QueryRow(ctx, text, args...).Scan(&state)
 	})
+	if err == nil {
+		err = claimError(state)
+	}
+	return err == nil && state == claimNone, err
 }
 
-// GiveBackAll makes visible what a lane has claimed, database by database: a repetition goes on
-// where this one has failed.
-func (e claims) GiveBackAll(ctx context.Context, lane uint64) (records int, err error) {
-	var dbs []int32
-	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, "SELECT coalesce(array_agg(DISTINCT db ORDER BY db), '{}') FROM claimed WHERE lane = $1", int64(lane)).Scan(&dbs)
+// Abandoned returns claims whose terms have ended.
+func (e claims) Abandoned(ctx context.Context, limit, size int) (all []engine.Claimed, err error) {
+	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, "SELECT * FROM abandoned($1, $2)", limit, size)
+		if err == nil {
+			all, err = claimed(rows)
+		}
+		return err
 	})
-	for _, db := range dbs {
-		if err != nil {
-			break
-		}
-		var id engine.GroupID
-		if id, err = e.ownID(ctx); err != nil {
-			break
-		}
-		var back int
-		err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-			return c.QueryRow(ctx, fmt.Sprintf("SELECT give_all_%d($1, $2)", db), int64(lane), int64(revision(id))).Scan(&back)
-		})
-		records += back
+	return all, err
+}
+
+// Waiting looks for live records.
+func (e claims) Waiting(ctx context.Context, db uint16, prefixes [][]byte) (there []bool, err error) {
+	if err := e.table(ctx, db); err != nil {
+		return nil, err
 	}
-	return records, err
+	starts, ends := make([][]byte, len(prefixes)), make([][]byte, len(prefixes))
+	for i, p := range prefixes {
+		starts[i], ends[i] = e.within(p)
+	}
+	text := fmt.Sprintf(`SELECT EXISTS (SELECT FROM r%d WHERE k >= p.start AND k < p.upto AND xt >= $3)
+		FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY p(start, upto, i) ORDER BY i`, db)
+	err = e.with(ctx, e.readers, func(c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, text, starts, ends, e.Now())
+		if err == nil {
+			there, err = pgx.CollectRows(rows, pgx.RowTo[bool])
+		}
+		return err
+	})
+	return there, err
 }

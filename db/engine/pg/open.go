@@ -284,5 +284,8 @@ func (e *Engine) Limits() engine.Limits {
 	return engine.Limits{Key: 2600, Value: 256 << 20, Changes: 1 << 16, Bytes: 400 << 20, Hold: e.opts.Hold}
 }
 
-// Now returns PostgreSQL's clock.
-func (e *Engine) Now() int64 { return e.clock.now() }
+// Now returns PostgreSQL's clock in seconds.
+func (e *Engine) Now() int64 { return e.clock.now().Unix() }
+
+// Clock returns PostgreSQL's clock.
+func (e *Engine) Clock() time.Time { return e.clock.now() }

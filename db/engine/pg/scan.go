@@ -74,6 +74,9 @@ func conditions(s engine.Scan) (where string, args []any) {
 	}
 	// of two limits in the same direction the narrower one, as PostgreSQL would begin at either
 	low, from := s.Prefix, ">="
+	if bytes.Compare(s.Floor, low) > 0 {
+		low = s.Floor
+	}
 	if !s.Edge && !s.Backward && bytes.Compare(s.Key, low) >= 0 {
 		low, from = s.Key, ">"
 		if s.Inclusive {

@@ -49,15 +49,16 @@ INSERT INTO rotation VALUES (now(), 0);
 -- somebody makes one row of them. A row that each writer updates would make them wait for each other.
 CREATE TABLE deltas (db int NOT NULL, n bigint NOT NULL);
 
--- Records that a lane has claimed. Of two with the same key the one with the larger id is newer.
+-- Records that are claimed, in a term of a lease. Of two with the same key the one with the larger
+-- id is newer. db is -1 where settle_claim has noted that a claim was not made and never will be.
 CREATE TABLE claimed (
-  id   bigint GENERATED ALWAYS AS IDENTITY,
-  db   int NOT NULL, k bytea NOT NULL, v bytea NOT NULL, xt bigint NOT NULL, ver bigint NOT NULL,
-  lane bigint NOT NULL,
-  PRIMARY KEY (db, k, ver)
+  holder text NOT NULL, term bigint NOT NULL, number bigint NOT NULL,
+  id     bigint GENERATED ALWAYS AS IDENTITY,
+  db     int NOT NULL, k bytea NOT NULL, v bytea NOT NULL, xt bigint NOT NULL, ver bigint NOT NULL,
+  PRIMARY KEY (holder, term, number)
 );
 ALTER TABLE claimed ALTER v SET STORAGE EXTERNAL;
-CREATE INDEX claimed_lane ON claimed (lane);
+CREATE INDEX claimed_key ON claimed (db, k);
 
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, term bigint NOT NULL, ends timestamptz NOT NULL);
 
@@ -117,6 +118,50 @@ BEGIN
   SELECT g.n, g.ups, g.won, g.stamp INTO p_n, p_ups, p_won, p_stamp FROM (
     SELECT * FROM groups_0 UNION ALL SELECT * FROM groups_1 UNION ALL SELECT * FROM groups_2
   ) g WHERE g.lane = p_lane AND g.seq = p_seq ORDER BY g.n DESC LIMIT 1;
+END $$;
+
+-- lasts tells whether a term has not ended. Nothing keeps it from ending at once.
+CREATE FUNCTION lasts(p_holder text, p_term bigint) RETURNS bool LANGUAGE sql AS $$
+  SELECT EXISTS (SELECT FROM leases WHERE name = p_holder AND term = p_term AND ends > clock_timestamp())
+$$;
+
+-- settle_claim returns what a take has claimed. Where that is nothing, it leaves a note with the
+-- claim's number, so that a take which is still on its way fails; it waits for one under way.
+CREATE FUNCTION settle_claim(p_holder text, p_term bigint, p_number bigint)
+RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO claimed (holder, term, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_number, -1, '', '', 0, 0) ON CONFLICT DO NOTHING;
+  RETURN QUERY SELECT holder, term, number, db, k, xt, ver, v FROM claimed
+    WHERE holder = p_holder AND term = p_term AND number = p_number AND db >= 0;
+END $$;
+
+-- abandoned returns claims of terms that have ended, until their values have so many bytes, and at
+-- least one. Notes of settle_claim are of no use then: a take of such a term claims nothing.
+CREATE FUNCTION abandoned(most int, bytes int)
+RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
+DECLARE
+  l    record;
+  c    record;
+  room int := most;
+  size bigint := 0;
+  -- before the leases are read: a term that had ended by then has not been renewed meanwhile
+  at   timestamptz := clock_timestamp();
+BEGIN
+  FOR l IN SELECT name, CASE WHEN ends > at THEN term ELSE term + 1 END AS below FROM leases LOOP
+    FOR c IN SELECT * FROM claimed WHERE holder = l.name AND term < l.below ORDER BY term, number LOOP
+      IF c.db < 0 THEN
+        DELETE FROM claimed WHERE holder = c.holder AND term = c.term AND number = c.number;
+        CONTINUE;
+      END IF;
+      IF room = 0 OR size >= bytes THEN
+        RETURN;
+      END IF;
+      room := room - 1;
+      size := size + length(c.v);
+      o_holder := c.holder; o_term := c.term; o_number := c.number; o_db := c.db; o_k := c.k; o_xt := c.xt; o_ver := c.ver; o_v := c.v;
+      RETURN NEXT;
+    END LOOP;
+  END LOOP;
 END $$;
 
 -- write makes a group. Its changes are arrays, ascending; those of the database dbs[i] end at

@@ -182,7 +182,7 @@ CREATE FUNCTION free_{n}(ks bytea[]) RETURNS void LANGUAGE sql AS $$
   DELETE FROM r{n} WHERE k = ANY(ks) AND ver = 0
 $$;
 
--- clear removes all records; the caller has the database's lock. TRUNCATE is quick, but it waits for
+-- clear removes all records, without those that are claimed; the caller has the database's lock. TRUNCATE is quick, but it waits for
 -- all who read, and is seen by snapshots that were taken before it. So it must not come with
 -- other changes, and steps aside for who reads for long, such as a backup.
 CREATE FUNCTION clear_{n}(nothing_else bool) RETURNS void LANGUAGE plpgsql AS $$
@@ -205,7 +205,6 @@ BEGIN
     DELETE FROM r{n};
     GET DIAGNOSTICS have = ROW_COUNT;
   END IF;
-  DELETE FROM claimed WHERE db = {n};
   IF have <> 0 THEN
     INSERT INTO deltas VALUES ({n}, -have);
   END IF;
@@ -230,75 +229,73 @@ BEGIN
   RETURN removed;
 END $$;
 
--- take claims the first live record between two keys; upto is NULL for no end.
-CREATE FUNCTION take_{n}(p_lane bigint, start bytea, upto bytea, now bigint)
-RETURNS TABLE (o_k bytea, o_v bytea, o_xt bigint, o_ver bigint) LANGUAGE plpgsql AS $$
+-- Functions of claims answer 0 when they have done it, 2 when the claim's term has ended, and 3 when
+-- somebody has the database alone, or waits for that: they do not wait.
+
+-- take claims the first live record between two keys; 1: there is none.
+CREATE FUNCTION take_{n}(p_holder text, p_term bigint, p_number bigint, start bytea, upto bytea, now bigint)
+RETURNS TABLE (o_k bytea, o_v bytea, o_xt bigint, o_ver bigint, o_state int) LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared({database}, {n});
-  SELECT k, v, xt, ver INTO o_k, o_v, o_xt, o_ver FROM r{n}
-    WHERE k >= start AND (upto IS NULL OR k < upto) AND xt >= now ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN
-    RETURN;
+  o_state := 0;
+  IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
+    o_state := 3;
+  ELSIF NOT lasts(p_holder, p_term) THEN
+    o_state := 2;
+  ELSE
+    SELECT k, v, xt, ver INTO o_k, o_v, o_xt, o_ver FROM r{n}
+      WHERE k >= start AND k < upto AND xt >= now ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+      DELETE FROM r{n} WHERE k = o_k;
+      INSERT INTO claimed (holder, term, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_number, {n}, o_k, o_v, o_xt, o_ver);
+      INSERT INTO deltas VALUES ({n}, -1);
+    ELSE
+      o_state := 1;
+    END IF;
   END IF;
-  DELETE FROM r{n} WHERE k = o_k;
-  INSERT INTO claimed (db, k, v, xt, ver, lane) VALUES ({n}, o_k, o_v, o_xt, o_ver, p_lane);
-  INSERT INTO deltas VALUES ({n}, -1);
   RETURN NEXT;
 END $$;
 
 -- finish forgets a claimed record. Its removal is logged unless the key has a record again: an
 -- insert of our own finds that out, and keeps others from it until the end.
-CREATE FUNCTION finish_{n}(p_by bigint, p_k bytea, p_ver bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
-RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_number bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  key bytea;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared({database}, {n});
-  DELETE FROM claimed WHERE db = {n} AND k = p_k AND ver = p_ver AND lane = p_by;
-  IF NOT FOUND THEN
-    RETURN;
+  IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
+    RETURN 3;
   END IF;
-  INSERT INTO r{n} VALUES (p_k, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
+  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} RETURNING k INTO key;
+  IF NOT FOUND THEN
+    RETURN CASE WHEN lasts(p_holder, p_term) THEN 0 ELSE 2 END;
+  END IF;
+  INSERT INTO r{n} VALUES (key, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
   IF FOUND THEN
-    DELETE FROM r{n} WHERE k = p_k;
+    DELETE FROM r{n} WHERE k = key;
     PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
   END IF;
+  RETURN 0;
 END $$;
 
--- give makes a claimed record visible again, over whatever has its key by now.
-CREATE FUNCTION give_{n}(p_by bigint, p_k bytea, p_ver bigint, p_xt bigint, p_rev bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
-RETURNS void LANGUAGE plpgsql AS $$
+-- give makes a claimed record visible again; 1: a record has that key.
+CREATE FUNCTION give_{n}(p_holder text, p_term bigint, p_number bigint, p_k bytea, p_rev bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
-  was   bytea;
-  fresh bool;
+  was bytea;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared({database}, {n});
-  DELETE FROM claimed WHERE db = {n} AND k = p_k AND ver = p_ver AND lane = p_by RETURNING v INTO was;
+  IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
+    RETURN 3;
+  END IF;
+  SELECT v INTO was FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} FOR UPDATE;
   IF NOT FOUND THEN
-    RETURN;
+    RETURN 0;
   END IF;
-  INSERT INTO r{n} VALUES (p_k, was, p_xt, p_rev)
-    ON CONFLICT (k) DO UPDATE SET v = excluded.v, xt = excluded.xt, ver = excluded.ver RETURNING xmax = 0 INTO fresh;
-  IF fresh THEN
-    INSERT INTO deltas VALUES ({n}, 1);
+  INSERT INTO r{n} VALUES (p_k, was, 1099511627775, p_rev) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN 1;
   END IF;
+  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number;
+  INSERT INTO deltas VALUES ({n}, 1);
   PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
-END $$;
-
--- give_all makes visible what a lane has claimed, newest first, where no record has the key.
-CREATE FUNCTION give_all_{n}(p_by bigint, p_rev bigint) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-  c    record;
-  back int := 0;
-BEGIN
-  PERFORM pg_advisory_xact_lock_shared({database}, {n});
-  FOR c IN SELECT * FROM claimed WHERE db = {n} AND lane = p_by ORDER BY k, id DESC FOR UPDATE LOOP
-    INSERT INTO r{n} VALUES (c.k, c.v, c.xt, p_rev) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-      back := back + 1;
-    END IF;
-    DELETE FROM claimed WHERE db = {n} AND k = c.k AND ver = c.ver;
-  END LOOP;
-  IF back > 0 THEN
-    INSERT INTO deltas VALUES ({n}, back);
-  END IF;
-  RETURN back;
+  RETURN 0;
 END $$;

@@ -16,7 +16,7 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 		return nil
 	}
 	const there = "SELECT to_regproc($1) IS NOT NULL"
-	last := fmt.Sprintf("gotycoon.give_all_%d", db)
+	last := fmt.Sprintf("gotycoon.give_%d", db)
 	err := e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		var made bool
 		if err := c.QueryRow(ctx, there, last).Scan(&made); err != nil || made {

@@ -28,9 +28,9 @@ func (k *clock) set(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-func (k *clock) now() int64 {
+func (k *clock) now() time.Time {
 	m := k.last.Load()
-	return (m.micros + time.Since(m.heard).Microseconds()) / 1e6
+	return time.UnixMicro(m.micros + time.Since(m.heard).Microseconds())
 }
 
 const (

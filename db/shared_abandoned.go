@@ -1,0 +1,99 @@
+package db
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+)
+
+const (
+	// how often a server looks for claims of servers that have ended; a little more or less
+	lookAbandoned = time.Second
+	claimsAgain   = 100 * time.Millisecond // after the engine has not answered
+	// claims of one look, and the bytes of their values
+	abandonedLimit = 64
+	abandonedBytes = 4 << 20
+)
+
+// tendClaims looks after what was claimed in the engine: it holds this server's lease from the first
+// claim on, gives back what a client could not, and gives back what servers have left that ended.
+func (c *Catalog) tendClaims() {
+	if c.groups == nil || c.opts.ReadOnly || c.opts.Shared.Claims() == nil {
+		return
+	}
+	ctx, end := context.WithCancel(context.Background())
+	defer end() // gives the lease back: what is still owed is everybody's then
+	for {
+		pause := time.NewTimer(lookAbandoned/2 + rand.N(lookAbandoned))
+		due := false
+		select {
+		case <-c.quit:
+			pause.Stop()
+			c.payDebts()
+			return
+		case <-c.claims.wake:
+			pause.Stop()
+		case <-pause.C:
+			due = true
+		}
+		if c.claims.missing() {
+			if err := c.claims.hold(ctx, c.groups, c.opts.Shared.Leases()); err != nil {
+				time.AfterFunc(claimsAgain, c.claims.nudge)
+			}
+		}
+		c.payDebts()
+		if due {
+			c.giveBackAbandoned()
+		}
+	}
+}
+
+// payDebts gives back what clients have left, until the engine does not answer.
+func (c *Catalog) payDebts() {
+	for d, ok := c.claims.debt(); ok; d, ok = c.claims.debt() {
+		if err := d.pay(); err != nil {
+			c.claims.note(d)
+			time.AfterFunc(claimsAgain, c.claims.nudge)
+			return
+		}
+	}
+}
+
+// pay settles what is not known, and gives back what was claimed.
+func (d *debt) pay() error {
+	if d.rec == nil {
+		found, err := gather.Ask(context.Background(), d.of.groups, func(ctx context.Context) (found bool, err error) {
+			rec, found, err := d.of.engine.Claims().Settle(ctx, d.id)
+			if found {
+				d.rec = &rec
+			}
+			return found, err
+		})
+		if err != nil || !found {
+			return err
+		}
+	}
+	return d.of.back(d.id, d.rec)
+}
+
+// giveBackAbandoned gives back what was claimed in terms that have ended. That another server is at
+// it too does not matter.
+func (c *Catalog) giveBackAbandoned() {
+	for {
+		all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
+			return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)
+		})
+		back := 0
+		for i := range all {
+			if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(all[i].ID, &all[i].Record) == nil {
+				back++
+			}
+		}
+		if err != nil || back == 0 { // the next time
+			return
+		}
+	}
+}

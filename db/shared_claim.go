@@ -1,0 +1,125 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
+	"gotycoon/db/record"
+	"gotycoon/ulog"
+)
+
+// errNoClaims: the engine has no claims.
+var errNoClaims error = &dberr.Error{Code: dberr.NotImplemented, Message: "the engine cannot keep claims of records"}
+
+// take claims the first record whose key begins with prefix and is not before from. A claim whose
+// answer was lost is settled before the next attempt: it may have claimed a record, which a
+// repetition would leave hidden.
+func (s *shared) take(p *Pending, prefix, from []byte) (*Claim, error) {
+	claims := s.engine.Claims()
+	if claims == nil {
+		return nil, errNoClaims
+	}
+	if err := s.admit(p); err != nil {
+		return nil, err
+	}
+	var id engine.ClaimID
+	open := false // what has become of id is not known
+	var rec engine.Record
+	found, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (found bool, err error) {
+		if open {
+			if rec, found, err = claims.Settle(ctx, id); err != nil || found {
+				return found, err
+			}
+			open = false
+		}
+		if id, err = s.claims.next(ctx); err != nil {
+			return false, err
+		}
+		rec, found, err = claims.Take(ctx, id, engine.Claim{DB: s.db.index, Prefix: prefix, From: from})
+		if errors.Is(err, engine.ErrFenced) {
+			s.claims.over(id.By)
+			err = &engine.Error{Kind: engine.Undone, Err: err}
+		}
+		open = err != nil && engine.KindOf(err) == engine.Unknown
+		return found, err
+	})
+	switch {
+	case err != nil:
+		if open {
+			s.claims.owe(debt{of: s, id: id})
+		}
+		return nil, engineError(err)
+	case !found:
+		return nil, dberr.ErrNoRecord
+	}
+	return &Claim{Key: rec.Key.Key, Value: rec.Value, db: s.db, id: id}, nil
+}
+
+// finish forgets a claimed record. A call without an answer is repeated, which has no effect where
+// the first one had one.
+func (s *shared) finish(p *Pending, c *Claim) error {
+	if err := s.db.writable(c.Key); err != nil {
+		return err
+	}
+	if err := s.admit(p); err != nil {
+		return err
+	}
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key}
+	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.engine.Claims().Finish(ctx, c.id, u)
+	})
+	if errors.Is(err, engine.ErrFenced) {
+		return dberr.ErrNoRecord
+	}
+	return engineError(err)
+}
+
+// giveBack makes a claimed record visible again. What the engine does not hear now it will hear
+// later.
+func (s *shared) giveBack(p *Pending, c *Claim) {
+	err := s.admit(p)
+	rec := engine.Record{Key: s.key(c.Key), Value: c.Value}
+	if err == nil {
+		err = s.back(c.id, &rec)
+	}
+	if err != nil {
+		s.claims.owe(debt{s, c.id, &rec})
+	}
+}
+
+// back makes a claimed record visible again, without an expiration time: under its key, or where
+// that has a record by now, under the next one behind it that has none.
+func (s *shared) back(id engine.ClaimID, rec *engine.Record) error {
+	stored := append(record.AppendXT(nil, record.MaxXT), rec.Value...)
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: rec.Key.Key, Value: stored}
+	for n := 1; ; n++ {
+		taken, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (bool, error) {
+			return s.engine.Claims().GiveBack(ctx, id, u)
+		})
+		switch {
+		case err != nil:
+			return err
+		case !taken:
+			if w := s.db.watch.Load(); w != nil {
+				w.committed([]ulog.Update{u}, 0)
+			}
+			return nil
+		}
+		// the blank behind a queue's name stays, for its keys are shorter than the longest ones
+		behind := fmt.Sprintf("+%d", n)
+		kept := min(len(rec.Key.Key), s.db.maxKey-len(behind))
+		u.Key = append(rec.Key.Key[:kept:kept], behind...)
+	}
+}
+
+// claimable reports for each prefix whether there is a live record.
+func (s *shared) claimable(prefixes [][]byte) ([]bool, error) {
+	there, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) ([]bool, error) {
+		return s.engine.Claims().Waiting(ctx, s.db.index, prefixes)
+	})
+	return there, engineError(err)
+}
