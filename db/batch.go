@@ -107,6 +107,16 @@ func (b *batch) restart() {
 	b.ups, b.room, b.err, b.mortals, b.stays = b.ups[:0], b.room[:0], nil, 0, false
 }
 
+// restartAt is restart for a body that may have copied large values: their memory is given back,
+// down to what the client had taken before.
+func (b *batch) restartAt(taken int) {
+	if b.owed.Taken() > taken {
+		b.owed.GiveBack(taken)
+		b.room, b.old, b.held = nil, nil, 0
+	}
+	b.restart()
+}
+
 // live returns the live record of key. r is asked before a large value is copied behind dst.
 func (b *batch) live(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
 	if b.view.View == nil {
@@ -233,7 +243,7 @@ func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found b
 		b.old = value[:0]
 	}
 	if n := p.Taken() - before; n > 0 {
-		p.LetGo(b.held)
+		p.GiveBack(p.Taken() - b.held)
 		b.held = n
 	}
 	return value, xt, found, err

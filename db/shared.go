@@ -29,6 +29,7 @@ func (s *shared) modify(p *Pending, key []byte, h how, body func(b *batch) error
 // an error; otherwise that what body has put into the batch is changed all the same. A body that
 // reads nothing runs at once, and its updates go with the operation.
 func (s *shared) carryOut(p *Pending, b *batch, op gather.Operation, whole bool, body func(b *batch) error) (o gather.Outcome, err error) {
+	taken := p.Taken()
 	for {
 		if err := s.admit(p); err != nil {
 			return o, err
@@ -44,7 +45,7 @@ func (s *shared) carryOut(p *Pending, b *batch, op gather.Operation, whole bool,
 			op.Updates = b.ups
 			o, err = s.groups.Do(context.Background(), op, nil)
 		} else {
-			o, err = s.groups.Do(context.Background(), op, func(v *gather.View) error { return s.turn(p, b, v, whole, body) })
+			o, err = s.groups.Do(context.Background(), op, func(v *gather.View) error { return s.turn(p, b, v, taken, whole, body) })
 		}
 		if !errors.Is(err, errAgain) {
 			break
@@ -93,9 +94,10 @@ func (s *shared) admit(p *Pending) error {
 	}
 }
 
-// turn runs a body on the records of its group, and puts its updates there.
-func (s *shared) turn(p *Pending, b *batch, v *gather.View, whole bool, body func(b *batch) error) error {
-	b.restart()
+// turn runs a body on the records of its group, and puts its updates there. taken is what the
+// client had taken before the first run.
+func (s *shared) turn(p *Pending, b *batch, v *gather.View, taken int, whole bool, body func(b *batch) error) error {
+	b.restartAt(taken)
 	switch {
 	case !p.MayGoOn():
 		return errAgain

@@ -64,6 +64,37 @@ func TestTheNumberOfAReplacedRecord(t *testing.T) {
 	require.Equal(t, "a third client's", string(value))
 }
 
+// A body that runs several times takes the memory of large values once.
+func TestMemoryOfABodyThatRunsAgain(t *testing.T) {
+	var fails atomic.Int64
+	place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+		if c.Name == mem.Write && fails.Add(-1) >= 0 {
+			f.Kind = engine.Undone
+		}
+		return f
+	}})
+	d, k := mustOpen(t, Options{Shared: place.Server("0")}, "a").DB(0), []byte("k")
+	for name, op := range map[string]func(p *Pending) error{
+		"visit":  func(p *Pending) error { _, err := d.Accept(p, k, storing("v")); return err },
+		"bulk":   func(p *Pending) error { return d.AcceptBulk(p, [][]byte{k}, storing("v")) },
+		"seize":  func(p *Pending) error { _, _, err := d.Seize(p, nil, k); return err },
+		"append": func(p *Pending) error { return d.Append(p, k, []byte("v"), record.Never) },
+	} {
+		var most []int
+		for _, n := range []int64{0, 5} {
+			d.batches = sync.Pool{} // none that has room
+			require.NoError(t, d.Set(nil, k, make([]byte, largeSize), record.Never))
+			money := purse{left: 100 * largeSize}
+			fails.Store(n)
+			p := &Pending{Purse: &money}
+			require.NoError(t, op(p), name)
+			require.Equal(t, money.held, p.Taken(), name)
+			most = append(most, money.most)
+		}
+		require.Equal(t, most[0], most[1], name)
+	}
+}
+
 // An engine has so many lanes and no more: transactions that follow each other share one.
 func TestLanesOfTransactions(t *testing.T) {
 	var lanes atomic.Int64

@@ -226,6 +226,30 @@ func TestForgottenConnections(t *testing.T) {
 	require.Equal(t, undone, g.Stats().SettledUndone+g.Stats().SettledMade)
 }
 
+// Behind a pooler in session mode, processes are others than those that were announced. What waits
+// there is left alone as well.
+func TestAPoolerOfSessions(t *testing.T) {
+	p, url := newProxy(t, setUp(t))
+	p.pooler = true
+	e := open(t, url, pg.Options{Notice: 60 * time.Millisecond})
+	defer e.Close()
+	x, err := e.Begin(t.Context(), 0)
+	require.NoError(t, err)
+	written := make(chan error, 1)
+	go func() {
+		_, err := e.Write(context.Background(), &engine.Group{ID: engine.GroupID{Lane: 1, Seq: 1},
+			Changes: []engine.Change{{Key: key("k"), Value: []byte("1"), XT: engine.Forever}}})
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		t.Fatalf("the group did not wait: %v", err)
+	case <-time.After(400 * time.Millisecond):
+	}
+	x.Abort()
+	require.NoError(t, <-written)
+}
+
 // What was acknowledged survives a crash of PostgreSQL, and a failover to its synchronous standby.
 func TestFailover(t *testing.T) {
 	primary := pgtest.Own(t, "wal_writer_delay = 10s") // what nobody waits for is lost in a crash

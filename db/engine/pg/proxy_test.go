@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/url"
@@ -19,6 +20,7 @@ type proxy struct {
 	answers  atomic.Int32 // of PostgreSQL that are to be swallowed
 	requests atomic.Int32
 	swallows atomic.Int32 // so far
+	pooler   bool         // it announces processes of its own
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -77,6 +79,9 @@ func (p *proxy) pass(to, from, near net.Conn, swallow *atomic.Int32) {
 		if swallow.Load() > 0 && swallow.Add(-1) >= 0 {
 			p.swallows.Add(1)
 			return
+		}
+		if at := bytes.Index(buf[:n], []byte("K\x00\x00\x00\x0c")); p.pooler && to == near && at >= 0 {
+			buf[at+8]++ // of the process that PostgreSQL announces
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return

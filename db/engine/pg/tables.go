@@ -40,9 +40,9 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 }
 
 // Lane returns a number that no lane has had. A sequence does not go back with a transaction, but
-// in a crash it does, to before numbers that were given out without a record in PostgreSQL's log, as
-// most are, while the record in front of them was not safe yet. Two servers would have one lane, and
-// each would be told what has become of the other's groups. So each number waits for a commit.
+// in a crash it does, to before numbers that were given out without a record in PostgreSQL's log,
+// as most are, while the record in front of them was not safe yet. Two servers would have one lane,
+// and each would be told what has become of the other's groups. So each number waits for a commit.
 func (e *Engine) Lane(ctx context.Context) (n uint64, err error) {
 	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, "SELECT nextval('lanes') FROM pg_logical_emit_message(true, 'gotycoon', '')").Scan(&n)
