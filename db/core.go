@@ -244,6 +244,8 @@ type lock struct {
 type lanes struct {
 	mu   sync.Mutex
 	free []engine.GroupID // the next group of each lane that no transaction has
+
+	large chan struct{} // of scans, see largeScans
 }
 
 // versions is what last writer wins needs of one database: the file, which has the versions, and

@@ -25,6 +25,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	c.View = &View{c}
 	if o.Shared != nil {
 		c.groups = gather.New(o.Shared, o.Gather)
+		c.lanes.large = make(chan struct{}, largeScans)
 	}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {

@@ -288,7 +288,7 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	}
 	require.Equal(t, engine.Unknown, engine.KindOf(err))
 	for range 20 {
-		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.Hold{})
+		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.Reading{})
 		require.NoError(t, err)
 		require.Len(t, recs, 1, "a failover could take it back")
 		<-time.After(5 * time.Millisecond)
