@@ -69,11 +69,12 @@ func (s *shared) fetch(p *Pending, recs []engine.Record, which []int) error {
 	}
 	for _, n := range which {
 		i, ok := slices.BinarySearchFunc(found, recs[n].Key, func(r engine.Record, k engine.Key) int { return engine.Compare(r.Key, k) })
-		if ok {
-			recs[n] = found[i]
-		} else {
+		if !ok {
 			recs[n].Left, recs[n].Revision = 0, 0
+			continue
 		}
+		found[i].Key = recs[n].Key // the other one may keep the memory of its value alive
+		recs[n] = found[i]
 	}
 	return nil
 }
