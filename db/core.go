@@ -245,6 +245,8 @@ type lock struct {
 type lanes struct {
 	mu   sync.Mutex
 	free []engine.GroupID // the next group of each lane that no transaction has
+
+	large chan struct{} // of scans, see largeScans
 }
 
 // terms are those of a server's lease for what it claims in the engine, of all its databases.
