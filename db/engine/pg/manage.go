@@ -62,7 +62,7 @@ func connect(ctx context.Context, url string, readOnly bool) (*pgx.Conn, error) 
 	if err := pool.BeforeConnect(ctx, pool.ConnConfig); err != nil {
 		return nil, err
 	}
-	c, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
+	c, err := connectTo(ctx, pool.ConnConfig)
 	if err != nil {
 		return nil, err
 	}
