@@ -162,6 +162,11 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
 	l.g.stats.write.Observe(int64(time.Since(began)))
 	l.g.stats.operations.Observe(int64(len(l.group)))
+	size := 0
+	for i := range g.Changes {
+		size += g.Changes[i].Size()
+	}
+	l.g.stats.bytes.Observe(int64(size))
 	if err == nil || engine.KindOf(err) != engine.Unknown {
 		return result, err
 	}
