@@ -188,6 +188,15 @@ type Measures struct {
 	File    filestore.Stats // of a database OnDisk, text databases included
 }
 
+// MergeError returns why the runs of the database's file cannot be merged into its records, nil if
+// the latest attempt went well. Until they can, they pile up.
+func (d *DB) MergeError() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Stats().MergeErr
+}
+
 // CheckpointError returns why the latest checkpoint of the database's file has failed, nil if it
 // has not.
 func (d *DB) CheckpointError() error {
