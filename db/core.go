@@ -223,6 +223,7 @@ type shared struct {
 	engine engine.Engine
 	groups *gather.Gather
 	lanes  *lanes // of the server's transactions
+	copies *copies
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
 }

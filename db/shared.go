@@ -72,7 +72,7 @@ func (s *shared) getUnique(p *Pending, dst, key []byte) (value []byte, xt int64,
 		return nil, 0, 0, dberr.ErrNoRecord
 	}
 	at := len(dst)
-	if dst, err = appendStored(dst, &recs[0], p); err != nil {
+	if dst, err = s.appendStored(dst, &recs[0], p); err != nil {
 		return nil, 0, 0, systemError(err)
 	}
 	xt, value, _ = s.db.Split(dst[at:])

@@ -139,7 +139,7 @@ func (s *shared) read(p *Pending, keys [][]byte, visit func(i int, value []byte,
 		if !found || engine.Expired(recs[n].XT, now) {
 			continue
 		}
-		value, err := appendStored(nil, &recs[n], p)
+		value, err := s.appendStored(nil, &recs[n], p)
 		if err != nil {
 			return systemError(err)
 		}

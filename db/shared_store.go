@@ -27,21 +27,24 @@ func (s *sharedStore) Get(dst, key []byte, r store.Reader) (value []byte, found 
 	if err != nil || len(recs) == 0 {
 		return dst, false, engineError(err)
 	}
-	dst, err = appendStored(dst, &recs[0], r)
+	dst, err = s.appendStored(dst, &recs[0], r)
 	return dst, true, err
 }
 
 // appendStored appends the stored form of a record, or what r wants of it.
-func appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
-	value := rec.Value
-	if size := record.XTSize + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
+func (s *shared) appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
+	value, prefix := rec.Value, s.db.prefixSize()
+	if size := prefix + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
 		wanted, err := r.Large(size)
 		if err != nil {
 			return dst, err
 		}
-		value = value[:max(0, wanted-record.XTSize)]
+		value = value[:max(0, wanted-prefix)]
 	}
-	return pieces.Append(record.AppendXT(dst, rec.XT), value), nil
+	if prefix > 0 {
+		dst = record.AppendXT(dst, rec.XT)
+	}
+	return pieces.Append(dst, value), nil
 }
 
 // Sizes of the pages of a scan. A cursor that moves by one record looks at two, and a page of a
@@ -70,7 +73,7 @@ func (s *shared) pages(from store.Start, read func(context.Context, engine.Scan)
 			return engineError(err)
 		}
 		for i := range page.Records {
-			stored, _ = appendStored(stored[:0], &page.Records[i], nil)
+			stored, _ = s.appendStored(stored[:0], &page.Records[i], nil)
 			if !visit(page.Records[i].Key.Key, stored) {
 				return nil
 			}
@@ -150,7 +153,7 @@ func (v *view) Get(dst, key []byte, r store.Reader) (value []byte, found bool, e
 	if !found {
 		return dst, false, nil
 	}
-	dst, err = appendStored(dst, &rec, r)
+	dst, err = v.of.appendStored(dst, &rec, r)
 	return dst, true, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/checksum"
 	"gotycoon/db/engine/pg"
-	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
 
@@ -80,10 +78,16 @@ func engineInit(ctx context.Context, c *call) error {
 	if *sid < 1 || *sid > 65535 {
 		return usageError("-sid: must be from 1 to 65535")
 	}
-	for i, name := range names {
-		if strings.ContainsAny(name, "/#") || slices.Contains(names[:i], name) {
-			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no / and no #", name))
+	var plain []string
+	for _, expr := range names {
+		name, param, given := strings.Cut(expr, "#")
+		if given && param != "ktopts=p" {
+			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
+		if strings.Contains(name, "/") || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no /", expr))
+		}
+		plain = append(plain, name)
 	}
 	made, err := pg.Init(ctx, c.args[0], pg.Setup{SID: uint16(*sid), Log: !*noLog, Databases: names})
 	if err != nil {
@@ -171,29 +175,25 @@ func engineCheck(ctx context.Context, c *call) error {
 	})
 }
 
-// engineLoad stores the records of a snapshot. Other records of the database stay.
+// engineLoad stores the records of a snapshot or database file. Other records of the database stay.
 func engineLoad(ctx context.Context, c *call) error {
 	if err := c.parseAt(2, 3); err != nil {
 		return err
 	}
-	in := c.stdin
+	path := ""
 	if len(c.args) == 3 {
-		f, err := os.Open(c.args[2])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
+		path = c.args[2]
 	}
 	return c.withEngine(ctx, func(catalog *db.Catalog) error {
 		d := catalog.Lookup(c.args[1])
 		if d == nil {
 			return fmt.Errorf("the engine has no database %q", c.args[1])
 		}
-		records, err := snapshot.NewReader(in)
+		records, end, err := c.openSource(path, d)
 		if err != nil {
-			return fmt.Errorf("the snapshot: %w", err)
+			return err
 		}
+		defer end()
 		n, err := load(ctx, d, records)
 		if err != nil {
 			return fmt.Errorf("after %d records: %w; the same command can be given again", n, err)
@@ -209,8 +209,8 @@ const (
 	loadBytes   = 4 << 20
 )
 
-// load stores the records of a snapshot as they are, with their expiration times.
-func load(ctx context.Context, d *db.DB, from *snapshot.Reader) (n int, err error) {
+// load stores the records of a source as they are, with their expiration times.
+func load(ctx context.Context, d *db.DB, from source) (n int, err error) {
 	var ups []ulog.Update
 	bytes := 0
 	flush := func() error {
