@@ -23,6 +23,9 @@ type Options struct {
 	QueueBytes int           // and what they bring; 64 MiB
 	Timeout    time.Duration // of an operation, retries included; 10 s
 	SID        uint16        // the server ID of updates made here
+	// Persistent are the databases whose records never expire: updates have no expiration time in
+	// front of their values. Nobody changes it later.
+	Persistent map[uint16]bool
 }
 
 func (o *Options) setDefaults() {
