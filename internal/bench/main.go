@@ -8,7 +8,7 @@
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
-// check, replication, sync.
+// check, replication, sync, engine (needs PostgreSQL).
 package main
 
 import (
@@ -94,6 +94,7 @@ func (b *bench) measurements() []measurement {
 		{"latency", b.latency},
 		{"ladder", b.ladder},
 		{"check", b.check},
+		{"engine", b.engine},
 	}
 }
 
