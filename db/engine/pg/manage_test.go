@@ -51,9 +51,9 @@ func TestSetup(t *testing.T) {
 	require.NotEqual(t, before.LogID, after.LogID)
 	require.Equal(t, id, fmt.Sprintf("%x", after.LogID))
 
-	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '2' WHERE name = 'format'")
+	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = 'another' WHERE name = 'format'")
 	_, err = pg.Open(t.Context(), url, pg.Options{})
-	require.ErrorContains(t, err, `format "2"`)
+	require.ErrorContains(t, err, `format "another"`)
 	require.NoError(t, pg.Drop(t.Context(), url))
 	_, err = pg.ReadStatus(t.Context(), url)
 	require.ErrorIs(t, err, pg.ErrNotSetUp)
