@@ -103,9 +103,9 @@ func (l *lane) linger(took time.Duration) {
 	}
 }
 
-// A lane more is used when a group is as large as manyOperations: smaller ones would cost the engine
-// more for each operation, and not save time. It is given up after fewGroups that would all make
-// half of that together. A value counts as another operation for each sizeOfOne bytes.
+// A lane more is used when a group is as large as manyOperations: smaller ones would cost the
+// engine more for each operation, and not save time. It is given up after fewGroups that would all
+// make half of that together. A value counts as another operation for each sizeOfOne bytes.
 const (
 	manyOperations = 128
 	fewGroups      = 100
