@@ -8,7 +8,7 @@
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, pairs, latency,
-// ladder, check, replication, sync.
+// ladder, check, replication, sync, engine (needs PostgreSQL).
 package main
 
 import (
@@ -95,6 +95,7 @@ func (b *bench) measurements() []measurement {
 		{"latency", b.latency},
 		{"ladder", b.ladder},
 		{"check", b.check},
+		{"engine", b.engine},
 	}
 }
 

@@ -125,7 +125,7 @@ var arrows = map[string][]string{
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
 	"internal/runcluster":  {"db/engine/pg", "internal/pgserver"},
-	"internal/bench":       {"client/wire/frame", "internal/histogram", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"client/wire/frame", "db/engine/pg", "internal/histogram", "internal/pgserver", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},
