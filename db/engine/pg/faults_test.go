@@ -352,6 +352,8 @@ func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	url := pgtest.Database(t, primary)
 	initialise(t, url)
+	// PostgreSQL says it in a warning only
+	run(t, direct(t, url), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_min_messages = error', current_database()); END $$")
 	e := open(t, url, pg.Options{})
 	defer e.Close()
 	set := func(seq uint64, name string, patience time.Duration) (engine.GroupID, error) {

@@ -199,13 +199,14 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 //
 //   - Plans are made once, and look up one key after the other: a plan for an empty table must not
 //     stay when the table is large.
-//   - Time limits that an administrator has given to the role are not for us.
+//   - Time limits that an administrator has given to the role are not for us. Warnings are, see
+//     heed.
 //   - A server that has vanished is noticed within some seconds, so its locks end.
 const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('search_path', 'gotycoon'), ('default_transaction_isolation', 'read committed'),
 	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
 	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
-	('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+	('client_min_messages', 'warning'), ('statement_timeout', '0'), ('lock_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 	('idle_session_timeout', '0'), ('transaction_timeout', '0'),
 	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '8000'),
 	('client_connection_check_interval', '2000')
