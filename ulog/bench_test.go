@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -137,4 +138,26 @@ func BenchmarkOpen(b *testing.B) {
 		require.NoError(b, err)
 		require.NoError(b, l.Close())
 	}
+}
+
+// BenchmarkCommitShared is 64 writers of 100 records each while there is a reader, for which every
+// group is kept in memory.
+func BenchmarkCommitShared(b *testing.B) {
+	l := benchLog(b, Options{})
+	r, err := l.NewReader(0)
+	require.NoError(b, err)
+	defer r.Close()
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			ups := slices.Repeat(benchUpdates(), 100)
+			for range b.N / 64 {
+				s, err := l.Append(ups)
+				if err = errors.Join(err, l.Wait(s)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -135,6 +135,7 @@ func (w *writer) take() (group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g := l.pending.take(l.last, l.note)
+	g.shared = l.newest.readers > 0
 	q := &l.queue
 	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
 	return g, l.err
@@ -178,11 +179,12 @@ func (w *writer) groupWritten(g *group, records int, at tail) error {
 	if o := l.observer.Load(); o != nil {
 		o.group(int64(g.count-g.notes), g.size())
 	}
+	copied := g.copyFor(records) // not under mu: whoever appends waits for it
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, w.stated = at, g.note
 	if l.newest.readers > 0 {
-		l.newest.keep(g, g.buf[:records], at)
+		l.newest.keep(g, g.buf[:records], copied, at)
 	}
 	return l.err
 }

@@ -27,6 +27,8 @@ type group struct {
 	first Stamp
 	last  Stamp
 	note  note // of the newest position record
+
+	shared bool // there were readers when the group was taken
 }
 
 // referSize is the size from which on a value that stays as it is (Update.Stays) is not copied into

@@ -75,15 +75,25 @@ type newest struct {
 	since uint64
 }
 
+// copyFor returns a copy of a group's records for readers, nil if they read them from the file: the
+// group is too large, or there were no readers yet.
+func (g *group) copyFor(records int) []byte {
+	if !g.shared || records > groupKept || len(g.large) > 0 {
+		return nil
+	}
+	return slices.Clone(g.buf[:records])
+}
+
 // keep keeps a group that has been written: records is the group without its commit record, and
-// ends, with it, at the position at. It is called while there are readers.
-func (n *newest) keep(g *group, records []byte, at tail) {
+// ends, with it, at the position at; copied is what copyFor made of it. It is called while there
+// are readers.
+func (n *newest) keep(g *group, records, copied []byte, at tail) {
 	n.count(g, len(records), at.records)
-	if len(records) > groupKept || len(g.large) > 0 {
+	if copied == nil {
 		n.drop()
 		return
 	}
-	kept := &Group{Last: g.last, Count: int(g.count - g.notes), first: g.first, raw: slices.Clone(records), seg: at.seg, to: at.off, records: at.records}
+	kept := &Group{Last: g.last, Count: int(g.count - g.notes), first: g.first, raw: copied, seg: at.seg, to: at.off, records: at.records}
 	kept.from = at.off - int64(len(records)+commitSize)
 	n.groups = append(n.groups, kept)
 	n.bytes += len(records)

@@ -280,3 +280,35 @@ func TestSkipPassesOverWhatIsNotWantedOnly(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 }
+
+// Nobody has copied a group for a reader that comes while the group is written: the reader has it
+// from the file, and the next group from memory.
+func TestAReaderComesWhileAGroupIsWritten(t *testing.T) {
+	l, err := Open(t.TempDir(), Options{SyncInterval: time.Hour})
+	require.NoError(t, err)
+	defer l.Close()
+	ups := []Update{{SID: 1, Op: OpSet, Key: []byte("k"), Value: []byte("v")}}
+	_, err = l.Append(ups)
+	require.NoError(t, err)
+	l.mu.Lock()
+	l.queue.phase = gathering // this goroutine leads
+	l.mu.Unlock()
+	g, err := l.writer.take()
+	require.NoError(t, err)
+	r, err := l.NewReader(0)
+	require.NoError(t, err)
+	defer r.Close()
+	none, _ := tailed(t, r) // the reader is at the end, where it looks into memory
+	require.Empty(t, none)
+	require.NoError(t, l.writer.writeGroup(&g))
+	l.writer.finish(g)
+	entries, shared := tailed(t, r)
+	require.Len(t, entries, 1)
+	require.Zero(t, shared)
+	s, err := l.Append(ups)
+	require.NoError(t, err)
+	require.NoError(t, l.Wait(s))
+	entries, shared = tailed(t, r)
+	require.Len(t, entries, 1)
+	require.Equal(t, 1, shared)
+}
