@@ -40,7 +40,7 @@ func (c *commits) asked(b []byte) bool {
 		case 'P': // Parse: name, text
 			name, text, _ := bytes.Cut(body, []byte{0})
 			text, _, _ = bytes.Cut(text, []byte{0})
-			c.makes[string(name)] = bytes.Contains(text, []byte("put_")) || bytes.Contains(text, []byte(" write("))
+			c.makes[string(name)] = bytes.Contains(text, []byte("put_")) || bytes.Contains(text, []byte("mix_")) || bytes.Contains(text, []byte(" write("))
 		case 'B': // Bind: portal, name
 			_, rest, _ := bytes.Cut(body, []byte{0})
 			name, _, _ := bytes.Cut(rest, []byte{0})
