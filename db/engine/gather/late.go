@@ -102,8 +102,8 @@ func (l *lane) rest() {
 	l.g.waiting.Add(-1)
 }
 
-// attend makes sure, while a lane waits for a database, that everybody knows the engine is there. The
-// caller calls the function that is returned when the wait is over.
+// attend makes sure, while a lane waits for a database, that everybody knows the engine is there.
+// The caller calls the function that is returned when the wait is over.
 func (l *lane) attend() (over func()) {
 	ctx, cancel := context.WithCancel(l.g.ctx)
 	l.g.work.Go(func() {
