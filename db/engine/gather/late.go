@@ -68,8 +68,8 @@ func (l *lane) hand(late *lane, db uint16, first bool) (any bool) {
 	return any
 }
 
-// takeBack takes the tasks back that are not made by a late lane any more. They are older than those
-// that are in front. The caller has l.mu.
+// takeBack takes the tasks back that are not made by a late lane any more. They are older than
+// those that are in front. The caller has l.mu.
 func (l *lane) takeBack() {
 	l.front = slices.Insert(l.front, 0, l.back...)
 	clear(l.back)
