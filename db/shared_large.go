@@ -7,6 +7,7 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 )
@@ -25,18 +26,44 @@ const (
 var errRestless error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
 	Message: "the records change faster than they can be read as of one moment: ask for fewer of them, or not for one moment"}
 
+// key names a record of the database.
+func (s *shared) key(key []byte) engine.Key { return engine.Key{DB: s.db.index, Key: key} }
+
+// appendStored appends the stored form of a record, or what r wants of it.
+func (s *shared) appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
+	value, prefix := rec.Value, s.db.prefixSize()
+	if size := prefix + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
+		wanted, err := r.Large(size)
+		if err != nil {
+			return dst, err
+		}
+		value = value[:max(0, wanted-prefix)]
+	}
+	return pieces.Append(s.appendXT(dst, rec.XT), value), nil
+}
+
+// appendXT appends what stands before a value in its stored form.
+func (s *shared) appendXT(dst []byte, xt int64) []byte {
+	if s.db.persistent() {
+		return dst
+	}
+	return record.AppendXT(dst, xt)
+}
+
 // one appends the stored form of a record to dst, or what r wants of it; nil: there is no record.
 func (s *shared) one(dst, key []byte, r store.Reader) ([]byte, *engine.Record, error) {
 	names := []engine.Key{s.key(key)}
 	recs, err := s.groups.Read(context.Background(), names)
 	asked, wanted, prefix := 0, 0, s.db.prefixSize()
-	for err == nil && len(recs) > 0 && recs[0].Left > 0 && (asked == 0 || wanted > 0) { // it may have grown
+	for err == nil && len(recs) > 0 && recs[0].Left > 0 { // it may have grown
 		if size := prefix + recs[0].Left; r != nil && cap(dst)-len(dst) < size && size > asked {
 			more, err := r.Large(size - asked)
 			if err != nil {
 				return dst, nil, err
 			}
-			asked, wanted = size, wanted+more
+			if asked, wanted = size, wanted+more; wanted == 0 {
+				break
+			}
 		}
 		recs, err = s.groups.ReadLarge(context.Background(), names, recs[0].Left)
 	}
@@ -51,8 +78,9 @@ func (s *shared) one(dst, key []byte, r store.Reader) ([]byte, *engine.Record, e
 	return pieces.Append(s.appendXT(dst, recs[0].XT), value), &recs[0], nil
 }
 
-// fetch reads values that were left out of some records, for which it asks p for room. A record that
-// is not there any more has the revision 0 then; one that has grown may still be without its value.
+// fetch reads values that were left out of some records, for which it asks p for room. A record
+// that is not there any more has the revision 0 then; one that has grown may still be without its
+// value.
 func (s *shared) fetch(p *Pending, recs []engine.Record, which []int) error {
 	bytes, most := 0, 0
 	names := make([]engine.Key, len(which))
@@ -95,8 +123,8 @@ func next(recs []engine.Record, order []int) (which []int) {
 	return which
 }
 
-// complete reads the values that were left out of records of one moment, and all records again where
-// one of them has changed meanwhile.
+// complete reads the values that were left out of records of one moment, and all records again
+// where one of them has changed meanwhile.
 func (s *shared) complete(p *Pending, names []engine.Key, recs []engine.Record) ([]engine.Record, error) {
 	for range fetchTries {
 		order := make([]int, len(recs))

@@ -6,9 +6,7 @@ import (
 
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
-	"gotycoon/db/record"
 	"gotycoon/db/store"
-	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -18,34 +16,10 @@ type sharedStore struct{ *shared }
 
 var _ store.Store = (*sharedStore)(nil)
 
-// key names a record of the database.
-func (s *shared) key(key []byte) engine.Key { return engine.Key{DB: s.db.index, Key: key} }
-
 // Get appends the value of key to dst.
 func (s *sharedStore) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	dst, rec, err := s.one(dst, key, r)
 	return dst, rec != nil, err
-}
-
-// appendStored appends the stored form of a record, or what r wants of it.
-func (s *shared) appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
-	value, prefix := rec.Value, s.db.prefixSize()
-	if size := prefix + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
-		wanted, err := r.Large(size)
-		if err != nil {
-			return dst, err
-		}
-		value = value[:max(0, wanted-prefix)]
-	}
-	return pieces.Append(s.appendXT(dst, rec.XT), value), nil
-}
-
-// appendXT appends what stands before a value in its stored form.
-func (s *shared) appendXT(dst []byte, xt int64) []byte {
-	if s.db.persistent() {
-		return dst
-	}
-	return record.AppendXT(dst, xt)
 }
 
 // Sizes of the pages of a scan. A cursor that moves by one record looks at two, and a page of a

@@ -1,9 +1,10 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
+	"log/slog"
 	"net"
 	"os"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/client"
-	"gotycoon/internal/klog"
 	"gotycoon/server"
 )
 
@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	cfg.UpdateLog, cfg.ServerID = dir, 1
 	s := startServer(cfg)
 	addr = s.addr
-	code := m.Run()
+	code := engine.Main(m)
 	s.stop()
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,10 +57,16 @@ func startServer(cfg server.Config) *testServer {
 	s := &testServer{cancel: cancel, ended: make(chan int, 1)}
 	listening := make(chan net.Addr, 1)
 	cfg.Listening = func(a net.Addr) { listening <- a }
-	cfg.Port, cfg.LogLevel = 0, klog.LevelSilent
-	go func() { s.ended <- server.Run(ctx, cfg, io.Discard, io.Discard) }()
-	_, port, _ := net.SplitHostPort((<-listening).String())
-	s.addr = "127.0.0.1:" + port
+	cfg.Port, cfg.LogLevel = 0, slog.LevelError
+	var said bytes.Buffer
+	go func() { s.ended <- server.Run(ctx, cfg, &said, &said) }()
+	select {
+	case a := <-listening:
+		_, port, _ := net.SplitHostPort(a.String())
+		s.addr = "127.0.0.1:" + port
+	case code := <-s.ended:
+		panic(fmt.Sprintf("the server does not start: exit code %d: %s", code, &said))
+	}
 	return s
 }
 

@@ -18,10 +18,10 @@ type Engine interface {
 	// keys asks whether the engine answers.
 	//
 	// With how.Hold set, it waits until nobody else changes the keys, whether they have records or
-	// not, or has their databases alone, and from then on others wait: until Write or Settle of this
-	// group, or Limits.Hold. A lane has one hold at most: its next hold ends the former one. All
-	// keys are held in one step in ascending order, so holds never deadlock, as long as the group
-	// changes no other key. An engine that cannot hold keys ignores it.
+	// not, or has their databases alone, and from then on others wait: until Write or Settle of
+	// this group, or Limits.Hold. A lane has one hold at most: its next hold ends the former one.
+	// All keys are held in one step in ascending order, so holds never deadlock, as long as the
+	// group changes no other key. An engine that cannot hold keys ignores it.
 	Read(ctx context.Context, keys []Key, how Reading) ([]Record, error)
 
 	// Scan returns records of one database in the order of their keys' bytes, of one moment.

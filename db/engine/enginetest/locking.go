@@ -149,8 +149,8 @@ func testTransactions(h *host) {
 	require.True(h, b.goes("m"))
 }
 
-// Who does not want to wait for a transaction is told which database it has, and nothing of the group
-// is made; nor does a clear wait for others then.
+// Who does not want to wait for a transaction is told which database it has, and nothing of the
+// group is made; nor does a clear wait for others then.
 func testNoWait(h *host) {
 	a, b := h.writer("a"), h.writer("b")
 	tx, err := a.Begin(h.Context(), 1)

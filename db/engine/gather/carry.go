@@ -53,8 +53,9 @@ func (l *lane) carryOut() bool {
 	return true
 }
 
-// read reads the keys of the group that bodies want, and gets the ID of the group. Where values turn
-// out to be large, the group gets smaller: those of a group of hundreds may be more than the memory.
+// read reads the keys of the group that bodies want, and gets the ID of the group. Where values
+// turn out to be large, the group gets smaller: those of a group of hundreds may be more than the
+// memory.
 func (l *lane) read() error {
 	if l.id.Lane == 0 || l.id.Seq == engine.LastSeq {
 		n, err := asks(l, l.g.engine.Lane)
@@ -88,8 +89,8 @@ func (l *lane) count() (n int) {
 	return n
 }
 
-// narrow keeps those tasks of the group whose values fit, and puts back the others. It returns up to
-// which size values are to be read then.
+// narrow keeps those tasks of the group whose values fit, and puts back the others. It returns up
+// to which size values are to be read then.
 func (l *lane) narrow(recs []engine.Record) (most int, err error) {
 	n, bytes := 0, 0
 	for ; n < len(l.group); n++ {

@@ -71,19 +71,20 @@
 //
 // # A database that somebody has alone
 //
-// A transaction of another server, or a clear, has a database alone, and groups that change it would
-// wait in the engine, with all others behind them. So a lane's groups do not wait (Group.NoWait). When
-// the engine answers that a database is locked, the lane gives its tasks of that database to a late
-// lane, which there is one of for each such database, and goes on with the others. The late lane does
-// wait, in the engine's own order, so that it gets its turn however many transactions follow each
-// other; and it holds the keys from then on, so that it does not lose what it has waited for. After
-// its first group the rest goes back to the lanes that it came from, in front of what they have.
+// A transaction of another server, or a clear, has a database alone, and groups that change it
+// would wait in the engine, with all others behind them. So a lane's groups do not wait
+// (Group.NoWait). When the engine answers that a database is locked, the lane gives its tasks of
+// that database to a late lane, which there is one of for each such database, and goes on with the
+// others. The late lane does wait, in the engine's own order, so that it gets its turn however many
+// transactions follow each other; and it holds the keys from then on, so that it does not lose what
+// it has waited for. After its first group the rest goes back to the lanes that it came from, in
+// front of what they have.
 //
 // While a late lane has tasks, those that come for its database join them: an update must not
 // overtake another one of its key that its caller has brought before (DoAll).
 //
-// An operation that waits for a transaction for too long is told so. Meanwhile the late lane asks the
-// engine every second whether it is there, so that nobody takes the wait for an outage.
+// An operation that waits for a transaction for too long is told so. Meanwhile the late lane asks
+// the engine every second whether it is there, so that nobody takes the wait for an outage.
 //
 // Rejected: to wait until the database is free and then to try again. With a few clients that run
 // scripts all the time it never is.

@@ -174,9 +174,7 @@ func (l *lane) wait() bool {
 func (l *lane) fetch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.front = slices.Insert(l.front, 0, l.back...)
-	clear(l.back)
-	l.back = l.back[:0]
+	l.takeBack()
 	n := min(len(l.queue), l.g.opts.Group-len(l.front))
 	if n <= 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -174,17 +175,18 @@ func TestForgottenConnections(t *testing.T) {
 	var done atomic.Int64
 	var stop atomic.Bool
 	var work sync.WaitGroup
+	var slowest [8]time.Duration
 	defer stop.Store(true)
 	for i := range 8 {
 		work.Go(func() {
 			for n := 0; !stop.Load(); n++ {
-				err := add(context.Background(), g, fmt.Sprint("n", (i+n)%5))
-				if err != nil && !assertUndone(t, err) {
+				began := time.Now()
+				if err := add(context.Background(), g, fmt.Sprint("n", (i+n)%5)); err != nil {
+					t.Errorf("%v", err)
 					return
 				}
-				if err == nil {
-					done.Add(1)
-				}
+				done.Add(1)
+				slowest[i] = max(slowest[i], time.Since(began))
 			}
 		})
 	}
@@ -205,11 +207,12 @@ func TestForgottenConnections(t *testing.T) {
 	}
 	stop.Store(true)
 	work.Wait()
+	t.Logf("slowest updates: %v", slowest)
+	require.Less(t, slices.Max(slowest[:]), 4*time.Second, "no lane waits for longer")
 	numbers, updates := sum(t, e)
 	require.EqualValues(t, done.Load(), numbers)
 	require.EqualValues(t, done.Load(), updates)
-	undone := g.Stats().SettledUndone + g.Stats().SettledMade
-	require.Positive(t, undone)
+	unknown := g.Stats().Unknown
 
 	admin, err := pgx.Connect(t.Context(), direct)
 	require.NoError(t, err)
@@ -223,7 +226,7 @@ func TestForgottenConnections(t *testing.T) {
 	<-time.After(700 * time.Millisecond)
 	require.NoError(t, lock.Rollback(t.Context()))
 	require.NoError(t, <-slow)
-	require.Equal(t, undone, g.Stats().SettledUndone+g.Stats().SettledMade)
+	require.Equal(t, unknown, g.Stats().Unknown)
 }
 
 // Behind a pooler in session mode, processes are others than those that were announced. What waits

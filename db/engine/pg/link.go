@@ -23,8 +23,8 @@ import (
 type link struct {
 	net.Conn
 	*guard
-	// since when it waits for an answer, in nanoseconds, see watch.go; 0: the last word is the other
-	// side's
+	// since when it waits for an answer, in nanoseconds, see watch.go; 0: the last word is the
+	// other side's
 	asked atomic.Int64
 	pid   atomic.Uint32 // of PostgreSQL's process
 	gone  func()        // called when it is closed

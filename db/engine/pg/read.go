@@ -85,8 +85,9 @@ func readArgs(keys []engine.Key, most int) (args []any) {
 	return args
 }
 
-// collect reads rows of (database, k, xt, ver, v), perhaps with a size, in the order of their keys. Values come as
-// PostgreSQL's binary format has them: bytes as they are, numbers in big-endian order.
+// collect reads rows of (database, k, xt, ver, v), perhaps with a size, in the order of their keys.
+// Values come as PostgreSQL's binary format has them: bytes as they are, numbers in big-endian
+// order.
 func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	defer rows.Close()
 	recs := make([]engine.Record, 0, len(keys))
@@ -104,8 +105,8 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	return recs, nil
 }
 
-// recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one. The
-// size is there if v may be NULL: a value that was left out.
+// recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one.
+// The size is there if v may be NULL: a value that was left out.
 func recordOf(db uint16, raw [][]byte) engine.Record {
 	r := engine.Record{XT: int64(binary.BigEndian.Uint64(raw[1])), Revision: binary.BigEndian.Uint64(raw[2])}
 	var v []byte

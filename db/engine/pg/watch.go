@@ -12,8 +12,8 @@ import (
 // nothing passes any more, and tells nobody. Who waits for an answer there cannot know: it may be a
 // commit that waits for its standby. So when an answer takes long, PostgreSQL is asked on another
 // connection what the process that should give it does. If there is none, or if it has nothing to
-// do, the question or the answer was lost, and the connection is closed: its call ends, and what was
-// Unknown is settled. Time limits alone would have to be as long as the longest commit.
+// do, the question or the answer was lost, and the connection is closed: its call ends, and what
+// was Unknown is settled. Time limits alone would have to be as long as the longest commit.
 
 // watched are the connections of all pools.
 type watched struct {
