@@ -18,6 +18,7 @@ import (
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/pg/pgtest"
 	"gotycoon/internal/pgserver"
+	"gotycoon/ulog"
 )
 
 // times returns how often a test does something; GOTYCOON_LONG=1 asks for the long run.
@@ -354,10 +355,12 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	initialise(t, url)
 	e := open(t, url, pg.Options{})
 	defer e.Close()
+	lane, err := e.Lane(t.Context())
+	require.NoError(t, err)
 	set := func(seq uint64, name string, patience time.Duration) (engine.GroupID, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		id := engine.GroupID{Lane: 1, Seq: seq}
+		id := engine.GroupID{Lane: lane, Seq: seq}
 		_, err := e.Write(ctx, &engine.Group{ID: id, Changes: []engine.Change{{Key: key(name), Value: []byte("1"), XT: engine.Forever}}})
 		return id, err
 	}
@@ -365,8 +368,21 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	require.NoError(t, err)
 	_, err = e.Settle(t.Context(), settled)
 	require.NoError(t, err)
+	_, err = set(2, "message", time.Minute)
+	require.NoError(t, err)
+	term, _, err := e.Leases().Hold(t.Context(), "me")
+	require.NoError(t, err)
+	claim := func(n uint64) engine.ClaimID { return engine.ClaimID{By: term, Number: n} }
+	_, found, err := e.Claims().Take(t.Context(), claim(1), engine.Claim{Prefix: []byte("message")})
+	require.NoError(t, err)
+	require.True(t, found)
+	removal := ulog.Update{SID: 1, Op: ulog.OpRemove, Key: []byte("message")}
+	require.NoError(t, e.Claims().Finish(t.Context(), claim(1), removal))
+	_, found, err = e.Claims().Settle(t.Context(), claim(2))
+	require.NoError(t, err)
+	require.False(t, found)
 	require.NoError(t, primary.Configure("synchronous_standby_names = 'nobody'"))
-	id, n := engine.GroupID{}, uint64(1)
+	id, n := engine.GroupID{}, uint64(2)
 	for err == nil { // until PostgreSQL has read its settings
 		n++
 		id, err = set(n, fmt.Sprint("alone", n), 200*time.Millisecond)
@@ -378,10 +394,17 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 		require.Len(t, recs, 1, "a failover could take it back")
 		<-time.After(5 * time.Millisecond)
 	}
-	within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = e.Settle(within, settled)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "the first Settle may be PostgreSQL's alone, if it has crashed since")
+	for what, again := range map[string]func(ctx context.Context) error{
+		"Settle":            func(ctx context.Context) error { _, err := e.Settle(ctx, settled); return err },
+		"Finish":            func(ctx context.Context) error { return e.Claims().Finish(ctx, claim(1), removal) },
+		"GiveBack":          func(ctx context.Context) error { _, err := e.Claims().GiveBack(ctx, claim(1), removal); return err },
+		"Settle of a claim": func(ctx context.Context) error { _, _, err := e.Claims().Settle(ctx, claim(2)); return err },
+	} {
+		within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err := again(within)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded, "the first %s may be PostgreSQL's alone, if it has crashed since", what)
+	}
 	answer := make(chan error, 1)
 	go func() {
 		_, err := set(n+1, "cancelled", time.Minute)
