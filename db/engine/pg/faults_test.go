@@ -266,8 +266,10 @@ func TestFailover(t *testing.T) {
 	defer g1.Close()
 	defer g2.Close()
 	var done atomic.Int64
-	t.Run("the log of a standby", func(t *testing.T) { standbyWaits(t, one, primary.URL("postgres"), standby.URL("postgres")) })
-	done.Store(1) // its group
+	t.Run("the log of a standby", func(t *testing.T) {
+		standbyWaits(t, one, primary.URL("postgres"), standby.URL("postgres"))
+		done.Store(1) // its group
+	})
 	const enough = 900
 	work := adders(t, enough, &done, g1, g2)
 	reach := func(n int64) {
