@@ -224,7 +224,7 @@ func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 // updates.
 func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
 	if d.shared != nil {
-		return d.shared.read(p, keys, visit) // of one moment in any case
+		return d.shared.read(p, keys, atomic, visit)
 	}
 	if err := d.getBulk(p, keys, atomic, visit); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 // back.
 //
 // The claim itself is in memory only. In the store and in the log the record stays, so after a
-// crash it is visible again: a message that was taken and not finished is never lost. An engine that
-// servers share notes the claim, and whose it is (shared_claim.go).
+// crash it is visible again: a message that was taken and not finished is never lost. An engine
+// that servers share notes the claim, and whose it is (shared_claim.go).
 type Claim struct {
 	Key, Value []byte
 	hidden     claimed
 	db         *core
-	id         engine.ClaimID // where an engine keeps the database
+	shared     *engine.Claimed // where an engine keeps the database
 }
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns
@@ -46,7 +46,11 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 		from = prefix
 	}
 	if d.shared != nil {
-		return d.shared.take(p, prefix, from)
+		c, err := d.shared.take(p, prefix, from)
+		if err != nil {
+			return nil, err
+		}
+		return &Claim{Key: c.Key.Key, Value: c.Value, db: &d.core, shared: c}, nil
 	}
 	for {
 		key, err := d.firstLive(heed, prefix, from)
@@ -94,8 +98,8 @@ func (d *core) firstLive(heed Heed, prefix, from []byte) (found []byte, err erro
 	}
 }
 
-// Clock returns the time by which keys of messages are made: that of the engine, where servers share
-// one.
+// Clock returns the time by which keys of messages are made: that of the engine, where servers
+// share one.
 func (d *DB) Clock() time.Time {
 	if d.shared != nil {
 		return d.shared.engine.Clock()
@@ -172,8 +176,8 @@ func (c *Claim) holds() bool { return c.db.watch.Load().claims.get(c.Key) == &c.
 // Finish removes the record for good. In an engine it returns ErrNoRecord when the claim has ended
 // without the client: somebody else may have the record by now.
 func (c *Claim) Finish(p *Pending) error {
-	if c.db.shared != nil {
-		return c.db.shared.finish(p, c)
+	if c.shared != nil {
+		return c.db.shared.finish(p, c.shared)
 	}
 	return c.db.modify(p, c.Key, how{}, func(b *batch) error {
 		if c.holds() {
@@ -194,8 +198,8 @@ func (c *Claim) Finish(p *Pending) error {
 // In an engine a record that has the key by now stays, and the claimed one gets a key behind it.
 // While the engine does not answer, the catalog goes on trying.
 func (c *Claim) GiveBack(p *Pending) error {
-	if c.db.shared != nil {
-		c.db.shared.giveBack(p, c)
+	if c.shared != nil {
+		c.db.shared.giveBack(p, c.shared)
 		return nil
 	}
 	if c.hidden.xt == record.MaxXT && c.show() {

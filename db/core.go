@@ -245,6 +245,8 @@ type lock struct {
 type lanes struct {
 	mu   sync.Mutex
 	free []engine.GroupID // the next group of each lane that no transaction has
+
+	large chan struct{} // of scans, see largeScans
 }
 
 // terms are those of a server's lease for what it claims in the engine, of all its databases.
@@ -263,9 +265,9 @@ type terms struct {
 
 // debt is a claim that nobody has any more, and that the engine has not heard of.
 type debt struct {
-	of  *shared
-	id  engine.ClaimID
-	rec *engine.Record // nil: it is not known whether anything was claimed
+	of    *shared
+	id    engine.ClaimID
+	claim *engine.Claimed // nil: it is not known whether anything was claimed
 }
 
 // versions is what last writer wins needs of one database: the file, which has the versions, and

@@ -67,8 +67,8 @@
 //     Only a removal that was forgotten may lose against an older update, and then it loses on
 //     every server (convergence.go).
 //   - A message taken from a queue stays in log and store until it is deleted: taking it only hides
-//     it, in memory. To give it back writes nothing, so that works on a full disk too (claims). In an
-//     engine it leaves the database, and the engine knows whose it is (shared_term.go).
+//     it, in memory. To give it back writes nothing, so that works on a full disk too (claims).
+//     In an engine it leaves the database, and the engine knows whose it is (shared_term.go).
 //   - Protocols get a View, which cannot return the services' database.
 package db
 

@@ -26,6 +26,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	if o.Shared != nil {
 		c.groups = gather.New(o.Shared, o.Gather)
 		c.claims.init()
+		c.lanes.large = make(chan struct{}, largeScans)
 	}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {

@@ -65,19 +65,16 @@ func failed(err error) bool {
 
 // getUnique reads a record with its revision.
 func (s *shared) getUnique(p *Pending, dst, key []byte) (value []byte, xt int64, unique uint64, err error) {
-	recs, err := s.groups.Read(context.Background(), []engine.Key{s.key(key)})
+	at := len(dst)
+	dst, rec, err := s.one(dst, key, p)
 	switch {
 	case err != nil:
-		return nil, 0, 0, engineError(err)
-	case len(recs) == 0 || engine.Expired(recs[0].XT, s.db.seconds()):
+		return nil, 0, 0, systemError(err)
+	case rec == nil || engine.Expired(rec.XT, s.db.seconds()):
 		return nil, 0, 0, dberr.ErrNoRecord
 	}
-	at := len(dst)
-	if dst, err = appendStored(dst, &recs[0], p); err != nil {
-		return nil, 0, 0, systemError(err)
-	}
 	xt, value, _ = s.db.Split(dst[at:])
-	return value, xt, recs[0].Revision, nil
+	return value, xt, rec.Revision, nil
 }
 
 // admit waits for a transaction of this server, and for nothing else: it costs the engine nothing,

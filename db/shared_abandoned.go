@@ -18,8 +18,9 @@ const (
 	abandonedBytes = 4 << 20
 )
 
-// tendClaims looks after what was claimed in the engine: it holds this server's lease from the first
-// claim on, gives back what a client could not, and gives back what servers have left that ended.
+// tendClaims looks after what was claimed in the engine: it holds this server's lease from the
+// first claim on, gives back what a client could not, and gives back what servers have left that
+// ended.
 func (c *Catalog) tendClaims() {
 	if c.groups == nil || c.opts.ReadOnly || c.opts.Shared.Claims() == nil {
 		return
@@ -64,11 +65,11 @@ func (c *Catalog) payDebts() {
 
 // pay settles what is not known, and gives back what was claimed.
 func (d *debt) pay() error {
-	if d.rec == nil {
+	if d.claim == nil {
 		found, err := gather.Ask(context.Background(), d.of.groups, func(ctx context.Context) (found bool, err error) {
 			rec, found, err := d.of.engine.Claims().Settle(ctx, d.id)
 			if found {
-				d.rec = &rec
+				d.claim = &engine.Claimed{ID: d.id, Record: rec}
 			}
 			return found, err
 		})
@@ -76,7 +77,7 @@ func (d *debt) pay() error {
 			return err
 		}
 	}
-	return d.of.back(d.id, d.rec)
+	return d.of.back(d.claim)
 }
 
 // giveBackAbandoned gives back what was claimed in terms that have ended. That another server is at
@@ -88,7 +89,7 @@ func (c *Catalog) giveBackAbandoned() {
 		})
 		back := 0
 		for i := range all {
-			if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(all[i].ID, &all[i].Record) == nil {
+			if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(&all[i]) == nil {
 				back++
 			}
 		}

@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
@@ -121,32 +120,6 @@ func (s *shared) each(p *Pending, keys [][]byte, ups []ulog.Update, change func(
 		todo = again
 	}
 	return first
-}
-
-// read calls visit for each of the keys that has a record, of one moment.
-func (s *shared) read(p *Pending, keys [][]byte, visit func(i int, value []byte, xt int64)) error {
-	names := make([]engine.Key, len(keys))
-	for i, key := range keys {
-		names[i] = s.key(key)
-	}
-	recs, err := s.groups.Read(context.Background(), names)
-	if err != nil {
-		return engineError(err)
-	}
-	now := s.db.seconds()
-	for i := range names {
-		n, found := slices.BinarySearchFunc(recs, names[i], func(r engine.Record, k engine.Key) int { return engine.Compare(r.Key, k) })
-		if !found || engine.Expired(recs[n].XT, now) {
-			continue
-		}
-		value, err := appendStored(nil, &recs[n], p)
-		if err != nil {
-			return systemError(err)
-		}
-		xt, value, _ := s.db.Split(value)
-		visit(i, value, xt)
-	}
-	return nil
 }
 
 // replicate stores updates of another server in one step, together with the position f.

@@ -18,7 +18,7 @@ var errNoClaims error = &dberr.Error{Code: dberr.NotImplemented, Message: "the e
 // take claims the first record whose key begins with prefix and is not before from. A claim whose
 // answer was lost is settled before the next attempt: it may have claimed a record, which a
 // repetition would leave hidden.
-func (s *shared) take(p *Pending, prefix, from []byte) (*Claim, error) {
+func (s *shared) take(p *Pending, prefix, from []byte) (*engine.Claimed, error) {
 	claims := s.engine.Claims()
 	if claims == nil {
 		return nil, errNoClaims
@@ -56,21 +56,21 @@ func (s *shared) take(p *Pending, prefix, from []byte) (*Claim, error) {
 	case !found:
 		return nil, dberr.ErrNoRecord
 	}
-	return &Claim{Key: rec.Key.Key, Value: rec.Value, db: s.db, id: id}, nil
+	return &engine.Claimed{ID: id, Record: rec}, nil
 }
 
 // finish forgets a claimed record. A call without an answer is repeated, which has no effect where
 // the first one had one.
-func (s *shared) finish(p *Pending, c *Claim) error {
-	if err := s.db.writable(c.Key); err != nil {
+func (s *shared) finish(p *Pending, c *engine.Claimed) error {
+	if err := s.db.writable(c.Key.Key); err != nil {
 		return err
 	}
 	if err := s.admit(p); err != nil {
 		return err
 	}
-	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key}
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.engine.Claims().Finish(ctx, c.id, u)
+		return struct{}{}, s.engine.Claims().Finish(ctx, c.ID, u)
 	})
 	if errors.Is(err, engine.ErrFenced) {
 		return dberr.ErrNoRecord
@@ -80,25 +80,24 @@ func (s *shared) finish(p *Pending, c *Claim) error {
 
 // giveBack makes a claimed record visible again. What the engine does not hear now it will hear
 // later.
-func (s *shared) giveBack(p *Pending, c *Claim) {
+func (s *shared) giveBack(p *Pending, c *engine.Claimed) {
 	err := s.admit(p)
-	rec := engine.Record{Key: s.key(c.Key), Value: c.Value}
 	if err == nil {
-		err = s.back(c.id, &rec)
+		err = s.back(c)
 	}
 	if err != nil {
-		s.claims.owe(debt{s, c.id, &rec})
+		s.claims.owe(debt{s, c.ID, c})
 	}
 }
 
 // back makes a claimed record visible again, without an expiration time: under its key, or where
 // that has a record by now, under the next one behind it that has none.
-func (s *shared) back(id engine.ClaimID, rec *engine.Record) error {
-	stored := append(record.AppendXT(nil, record.MaxXT), rec.Value...)
-	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: rec.Key.Key, Value: stored}
+func (s *shared) back(c *engine.Claimed) error {
+	stored := append(record.AppendXT(nil, record.MaxXT), c.Value...)
+	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: c.Key.Key, Value: stored}
 	for n := 1; ; n++ {
 		taken, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (bool, error) {
-			return s.engine.Claims().GiveBack(ctx, id, u)
+			return s.engine.Claims().GiveBack(ctx, c.ID, u)
 		})
 		switch {
 		case err != nil:
@@ -111,8 +110,8 @@ func (s *shared) back(id engine.ClaimID, rec *engine.Record) error {
 		}
 		// the blank behind a queue's name stays, for its keys are shorter than the longest ones
 		behind := fmt.Sprintf("+%d", n)
-		kept := min(len(rec.Key.Key), s.db.maxKey-len(behind))
-		u.Key = append(rec.Key.Key[:kept:kept], behind...)
+		kept := min(len(c.Key.Key), s.db.maxKey-len(behind))
+		u.Key = append(c.Key.Key[:kept:kept], behind...)
 	}
 }
 

@@ -240,7 +240,7 @@ func TestServersHaveLeasesOfTheirOwn(t *testing.T) {
 			put(t, c.DB(0), fmt.Sprint("q ", i))
 		}
 		for _, c := range all {
-			go func() { done <- takeWithin(t, c.DB(0), 20*time.Second).id.By.Name }()
+			go func() { done <- takeWithin(t, c.DB(0), 20*time.Second).shared.ID.By.Name }()
 		}
 		for range all {
 			seen[<-done] = true

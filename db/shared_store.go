@@ -23,12 +23,8 @@ func (s *shared) key(key []byte) engine.Key { return engine.Key{DB: s.db.index, 
 
 // Get appends the value of key to dst.
 func (s *sharedStore) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
-	recs, err := s.groups.Read(context.Background(), []engine.Key{s.key(key)})
-	if err != nil || len(recs) == 0 {
-		return dst, false, engineError(err)
-	}
-	dst, err = appendStored(dst, &recs[0], r)
-	return dst, true, err
+	dst, rec, err := s.one(dst, key, r)
+	return dst, rec != nil, err
 }
 
 // appendStored appends the stored form of a record, or what r wants of it.
@@ -54,7 +50,7 @@ const (
 
 // Scan visits records from a place on, of one moment for each page.
 func (s *sharedStore) Scan(from store.Start, visit func(key, value []byte) bool) error {
-	return s.pages(from, func(ctx context.Context, scan engine.Scan) (engine.Page, error) { return s.engine.Scan(ctx, scan) }, visit)
+	return s.pages(from, source{s.engine.Scan, s.lanes.large}, visit)
 }
 
 // floored is the records from a key on.
@@ -65,28 +61,35 @@ type floored struct {
 
 // Scan visits records from a place on, as far as the floor.
 func (f *floored) Scan(from store.Start, visit func(key, value []byte) bool) error {
-	return f.pages(from, func(ctx context.Context, scan engine.Scan) (engine.Page, error) {
+	read := func(ctx context.Context, scan engine.Scan) (engine.Page, error) {
 		scan.Floor = f.floor
 		return f.engine.Scan(ctx, scan)
-	}, visit)
+	}
+	return f.pages(from, source{read, f.lanes.large}, visit)
 }
 
 // pages visits the records of one page after the other.
-func (s *shared) pages(from store.Start, read func(context.Context, engine.Scan) (engine.Page, error), visit func(key, value []byte) bool) error {
+func (s *shared) pages(from store.Start, of source, visit func(key, value []byte) bool) error {
 	scan := engine.Scan{
 		DB: s.db.index, Key: from.Key, Edge: from.Edge, Inclusive: from.Inclusive, Backward: from.Backward, Bare: from.Bare,
-		Limit: firstPage, Bytes: pageBytes,
+		Limit: firstPage, Bytes: pageBytes, Most: pageBytes,
 	}
 	var stored []byte
 	for {
-		page, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (engine.Page, error) { return read(ctx, scan) })
+		page, err := s.page(of, scan)
 		if err != nil {
-			return engineError(err)
+			return err
 		}
 		for i := range page.Records {
-			stored, _ = appendStored(stored[:0], &page.Records[i], nil)
-			if !visit(page.Records[i].Key.Key, stored) {
-				return nil
+			r, on := &page.Records[i], false
+			if r.Left > 0 {
+				on, err = s.visitLarge(r, of, visit)
+			} else {
+				stored, _ = appendStored(stored[:0], r, nil)
+				on = visit(r.Key.Key, stored)
+			}
+			if err != nil || !on {
+				return err
 			}
 		}
 		if !page.More {
@@ -181,7 +184,7 @@ func (m *moment) Count() int64 { return m.records }
 // Scan visits the records of the moment.
 func (m *moment) Scan(backward bool, visit func(key, value []byte) error) error {
 	var failed error
-	err := m.pages(store.Start{Edge: true, Backward: backward}, m.Snapshot.Scan, func(key, stored []byte) bool {
+	err := m.pages(store.Start{Edge: true, Backward: backward}, source{read: m.Snapshot.Scan}, func(key, stored []byte) bool {
 		failed = visit(key, stored)
 		return failed == nil
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"gotycoon/db"
 )
 
 const (
@@ -19,36 +21,39 @@ const (
 // message, so while requests of this server wait, one goroutine looks for messages in all of their
 // lines. Those that this server stores itself wake a line at once, as ever.
 type others struct {
-	are     bool // there may be others
-	waiting int  // requests that wait for a message; queues.mu protects it
+	db     *db.DB
+	are    bool // there may be others
+	waited func() (names []string)
+	found  func(name string) // there is a message
+	work   sync.WaitGroup
+
+	mu      sync.Mutex // protects the fields below
+	waiting int        // requests that wait for a message
 	idle    chan struct{}
-	work    sync.WaitGroup
 }
 
 // await notes that a request waits.
-func (q *queues) await() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	o := &q.others
+func (o *others) await() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.waiting++; o.are && o.waiting == 1 {
 		idle := make(chan struct{})
 		o.idle = idle
-		o.work.Go(func() { q.lookForOthers(idle) })
+		o.work.Go(func() { o.look(idle) })
 	}
 }
 
 // awaitNoMore notes that a request does not wait any more.
-func (q *queues) awaitNoMore() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	o := &q.others
+func (o *others) awaitNoMore() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.waiting--; o.are && o.waiting == 0 {
 		close(o.idle)
 	}
 }
 
-// lookForOthers wakes lines for which there are messages, until nobody waits.
-func (q *queues) lookForOthers(idle <-chan struct{}) {
+// look looks for messages until nobody waits.
+func (o *others) look(idle <-chan struct{}) {
 	pause := lookForOthers
 	for {
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -59,39 +64,18 @@ func (q *queues) lookForOthers(idle <-chan struct{}) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		for names := range slices.Chunk(q.waited(), lookNames) {
+		for names := range slices.Chunk(o.waited(), lookNames) {
 			prefixes := make([][]byte, len(names))
 			for i, name := range names {
 				prefixes[i] = []byte(name + " ")
 			}
-			if there, err := q.db.Claimable(prefixes); err == nil {
-				q.found(names, there)
+			there, err := o.db.Claimable(prefixes)
+			for i, name := range names {
+				if err == nil && there[i] {
+					o.found(name)
+				}
 			}
 		}
 		pause = max(lookForOthers, lookShare*time.Since(began))
-	}
-}
-
-// waited returns the names for whose messages requests wait.
-func (q *queues) waited() (names []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for name, l := range q.lines {
-		if len(l.waiters) > 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// found wakes the lines of names for which there are messages.
-func (q *queues) found(names []string, there []bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i, name := range names {
-		if l := q.lines[name]; l != nil && there[i] {
-			l.news++
-			l.wakeFirst()
-		}
 	}
 }

@@ -64,7 +64,10 @@ func (w *waiter) wake() {
 }
 
 func newQueues(d *db.DB) *queues {
-	return &queues{db: d, others: others{are: d.Info().Shared}, now: d.Clock, lines: map[string]*line{}}
+	q := &queues{db: d, now: d.Clock, lines: map[string]*line{}}
+	q.others.db, q.others.are = d, d.Info().Shared
+	q.others.waited, q.others.found = q.waited, q.found
+	return q
 }
 
 // arrived is called for every record that anybody stores or gives back. A queue's name may have
@@ -105,6 +108,28 @@ func (q *queues) undone() {
 	}
 }
 
+// waited returns the names for whose messages requests wait.
+func (q *queues) waited() (names []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name, l := range q.lines {
+		if len(l.waiters) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// found is called when there is a message of a name, perhaps another server's.
+func (q *queues) found(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lines[name]; l != nil {
+		l.news++
+		l.wakeFirst()
+	}
+}
+
 func (l *line) wakeFirst() {
 	if len(l.waiters) > 0 {
 		l.waiters[0].wake()
@@ -134,8 +159,8 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 		}
 		if !waits {
 			waits = true
-			q.await()
-			defer q.awaitNoMore()
+			q.others.await()
+			defer q.others.awaitNoMore()
 		}
 		select {
 		case <-w.poke:

@@ -43,8 +43,15 @@ func (e *engineShown) figures() status.Engine {
 	return status.Engine{
 		Up: !g.Away, Queue: g.Queue, QueueBytes: g.QueueBytes, QueueLimit: g.QueueLimit, Connections: conns,
 		Lost: g.Lost, Undone: g.Undone, Unknown: g.Unknown, SettledMade: g.SettledMade, SettledUndone: g.SettledUndone, Held: g.Held, Refused: g.Refused,
-		GroupOperations: g.GroupOperations, ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write, Signals: e.signals(), Inside: inside,
+		GroupOperations: g.GroupOperations, GroupBytes: g.GroupBytes, Swept: e.swept(), ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write, Signals: e.signals(), Inside: inside,
 	}
+}
+
+func (e *engineShown) swept() (records int64) {
+	for _, d := range e.catalog.All() {
+		records += d.Measure().Expired
+	}
+	return records
 }
 
 func (e *engineShown) signals() *status.EngineSignals {
@@ -72,7 +79,7 @@ func (e *engineShown) look(away bool) (inside *status.EngineInside, conns int) {
 	e.asked = time.Now()
 	if err == nil {
 		e.inside = &status.EngineInside{
-			Version: f.Version, Durability: f.Durability, Weak: f.Weak, LogBytes: f.LogBytes, LogAge: f.LogAge, DeadTuples: f.DeadTuples,
+			Version: f.Version, Durability: f.Durability, Weak: f.Weak, LogBytes: f.LogBytes, LogAge: f.LogAge, HorizonAge: f.HorizonAge, DeadTuples: f.DeadTuples,
 			OldestTransaction: f.OldestTransaction, ReplicaLag: f.ReplicaLag,
 		}
 	}

@@ -10,6 +10,7 @@ func engineMetrics() []Definition {
 	return []Definition{
 		{"gotycoon_engine_up", Gauge, "1 while the engine of -pldb postgres://… answers this server; 0: requests are refused.", nil},
 		{"gotycoon_engine_group_operations", Histogram, "Operations that were written together.", nil},
+		{"gotycoon_engine_group_bytes", Histogram, "Keys and values of the records that were written together.", nil},
 		{"gotycoon_engine_read_keys", Histogram, "Keys that were read together.", nil},
 		{"gotycoon_engine_wait_seconds", Histogram, "Time from the arrival of an operation until its group is under way.", nil},
 		{"gotycoon_engine_read_seconds", Histogram, "Time in which the engine has read the keys of a group.", nil},
@@ -20,6 +21,7 @@ func engineMetrics() []Definition {
 		{"gotycoon_engine_settled_total", Counter, "Of them: those that the engine has told about later, by outcome: made or undone.", labels("outcome")},
 		{"gotycoon_engine_held_total", Counter, "Groups whose keys were locked in the engine, because their operations had lost too often.", nil},
 		{"gotycoon_engine_refused_total", Counter, "Operations and reads refused as busy, or while the engine was away.", nil},
+		{"gotycoon_engine_swept_total", Counter, "Expired records that the engine has removed for this server.", nil},
 		{"gotycoon_engine_queue", Gauge, "Operations and reads that wait for the engine or are under way.", nil},
 		{"gotycoon_engine_queue_bytes", Gauge, "What they bring.", nil},
 		{"gotycoon_engine_queue_limit", Gauge, "From how many on operations are refused as busy (-engine-queue).", nil},
@@ -30,6 +32,7 @@ func engineMetrics() []Definition {
 		{"gotycoon_engine_signals_dropped_total", Counter, "Signals that did not reach the others, because the engine did not take them, or not soon enough.", nil},
 		{"gotycoon_engine_log_bytes", Gauge, "Size of the engine's log of updates. This and the following only while the engine answers.", nil},
 		{"gotycoon_engine_log_oldest_seconds", Gauge, "Age of the oldest update in it. Only where it has one.", nil},
+		{"gotycoon_engine_horizon_age_seconds", Gauge, "For how long the first group has been under way that readers of the engine's log must wait for; 0: none is. Of all servers.", nil},
 		{"gotycoon_engine_dead_tuples", Gauge, "Versions of records that nobody can see any more, and that still take room in the engine.", nil},
 		{"gotycoon_engine_oldest_transaction_seconds", Gauge, "Age of the oldest transaction of anybody in the PostgreSQL database: nothing that it might see can be cleaned up.", nil},
 		{"gotycoon_engine_replica_lag_seconds", Gauge, "How far the engine's slowest standby is behind; at a standby, how old its state is. Only where the role of -pldb may see it.", nil},
@@ -42,6 +45,7 @@ func Engine(now func() status.Engine) prometheus.Collector {
 		e := now()
 		s.put("gotycoon_engine_up", boolean(e.Up))
 		s.histogram("gotycoon_engine_group_operations", e.GroupOperations, asItIs)
+		s.histogram("gotycoon_engine_group_bytes", e.GroupBytes, asItIs)
 		s.histogram("gotycoon_engine_read_keys", e.ReadKeys, asItIs)
 		s.histogram("gotycoon_engine_wait_seconds", e.Wait, perNano)
 		s.histogram("gotycoon_engine_read_seconds", e.Read, perNano)
@@ -53,6 +57,7 @@ func Engine(now func() status.Engine) prometheus.Collector {
 		s.count("gotycoon_engine_settled_total", int64(e.SettledUndone), "undone")
 		s.count("gotycoon_engine_held_total", int64(e.Held))
 		s.count("gotycoon_engine_refused_total", int64(e.Refused))
+		s.count("gotycoon_engine_swept_total", e.Swept)
 		s.count("gotycoon_engine_queue", e.Queue)
 		s.count("gotycoon_engine_queue_bytes", e.QueueBytes)
 		s.count("gotycoon_engine_queue_limit", e.QueueLimit)
@@ -68,6 +73,7 @@ func Engine(now func() status.Engine) prometheus.Collector {
 			return
 		}
 		s.count("gotycoon_engine_log_bytes", in.LogBytes)
+		s.put("gotycoon_engine_horizon_age_seconds", in.HorizonAge.Seconds())
 		s.count("gotycoon_engine_dead_tuples", in.DeadTuples)
 		s.put("gotycoon_engine_oldest_transaction_seconds", in.OldestTransaction.Seconds())
 		if in.LogAge != nil {

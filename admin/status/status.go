@@ -83,7 +83,9 @@ type Engine struct {
 
 	Lost, Undone, Unknown, SettledMade, SettledUndone, Held, Refused uint64
 
-	GroupOperations, ReadKeys, Wait, Read, Write *metrics.Histogram
+	GroupOperations, GroupBytes, ReadKeys, Wait, Read, Write *metrics.Histogram
+
+	Swept int64 // expired records that the engine has removed for this server
 
 	Signals *EngineSignals // nil: it carries none
 	Inside  *EngineInside  // nil: it has not said, or not in time
@@ -102,6 +104,7 @@ type EngineInside struct {
 	Weak              bool           // ... less than a crash of one machine asks for
 	LogBytes          int64          // of its log of updates
 	LogAge            *time.Duration // of the oldest update in it; nil: there is none
+	HorizonAge        time.Duration  // for how long the first of those has been at work who keep the log's readers from going on
 	DeadTuples        int64
 	OldestTransaction time.Duration
 	ReplicaLag        *time.Duration // nil: not known, or there is no standby

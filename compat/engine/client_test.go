@@ -18,9 +18,10 @@ const (
 	askLimit = 2 * time.Second // of one request
 	// waitLimit is for clients that are still there when a paused server goes on.
 	waitLimit = 8 * time.Second
-	// generation is how long clients use the same keys: few requests of unknown outcome are then on
-	// one key, each of which doubles the work of the check.
-	generation = time.Second
+	// generation is how long clients use the same keys, of which there are so many of a kind: few
+	// requests of unknown outcome are then on one key, each of which doubles the work of the check.
+	generation = 500 * time.Millisecond
+	sorts      = 3
 	// clients is how many there are of each protocol.
 	clients = 5
 )
@@ -148,7 +149,7 @@ func (a *asker) turn() bool {
 func (a *asker) choose() history.Call {
 	a.count++
 	kind := []string{"text", "text", "text", "counter", "decimal"}[a.rnd.IntN(5)]
-	c := history.Call{Key: a.play.key(kind, a.rnd.IntN(2)), By: 1 + a.rnd.IntN(9)}
+	c := history.Call{Key: a.play.key(kind, a.rnd.IntN(sorts)), By: 1 + a.rnd.IntN(9)}
 	verbs := map[string][]history.Verb{
 		"text": {
 			history.Get, history.Set, history.Get, history.Cas, history.Remove, history.Set, history.Cas, history.Add, history.Append,

@@ -11,8 +11,8 @@ import (
 // record all the time, and a message that was taken and not finished is never lost. A clear leaves
 // what is claimed.
 //
-// A claim belongs to a term of its server's lease. When the term has ended, whichever way the server
-// has ended, anybody may give the record back (Abandoned).
+// A claim belongs to a term of its server's lease. When the term has ended, whichever way the
+// server has ended, anybody may give the record back (Abandoned).
 //
 // Finish and GiveBack may be repeated. No call waits for who has the database alone: the error is
 // Undone.
@@ -33,8 +33,8 @@ type Claims interface {
 	Finish(ctx context.Context, id ClaimID, update ulog.Update) error
 
 	// GiveBack stores a claimed record of a database under the key of update, without an expiration
-	// time. update is the set that is logged. Where a record has that key, nothing happens and taken
-	// is true: the caller chooses another key. A claim that has ended already is no error.
+	// time. update is the set that is logged. Where a record has that key, nothing happens and
+	// taken is true: the caller chooses another key. A claim that has ended already is no error.
 	GiveBack(ctx context.Context, id ClaimID, update ulog.Update) (taken bool, err error)
 
 	// Abandoned returns some claims whose terms have ended: at most limit, and no further ones when

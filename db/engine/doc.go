@@ -78,11 +78,11 @@
 // What ends a claim has no group: it has no effect when it is repeated, so there is nothing to
 // settle. A Take has its own Settle (Claims), because what it has made is a record, and no Result.
 //
-// A claim belongs to a term of a lease, and not to a lane. A lane says nothing of whether its server
-// lives. A term ends with its server and never comes back, so whoever finds claims of a term that
-// has ended may give them back, also two at a time, and no lock has to keep a holder away that wakes
-// up. For the same reason a Take need not lock its lease: where the lease ends in the middle, the
-// claim is one of a term that has ended.
+// A claim belongs to a term of a lease, and not to a lane. A lane says nothing of whether its
+// server lives. A term ends with its server and never comes back, so whoever finds claims of a term
+// that has ended may give them back, also two at a time, and no lock has to keep a holder away that
+// wakes up. For the same reason a Take need not lock its lease: where the lease ends in the middle,
+// the claim is one of a term that has ended.
 //
 // Leases, claims and signals are interfaces of their own, so that an engine without one of them
 // says so with nil, and nobody finds out by an error in the middle of a call.

@@ -17,12 +17,12 @@ type Engine interface {
 	// left out; expired ones are not, because who replaces one needs its revision. A Read of no
 	// keys asks whether the engine answers.
 	//
-	// With hold.Lane set, it waits until nobody else changes the keys or has their databases alone, whether they have records or
-	// not, and from then on others wait: until Write or Settle of this group, or Limits.Hold. A
-	// lane has one hold at most: the next call with another ID of the lane ends the former one. All
+	// With how.Hold set, it waits until nobody else changes the keys, whether they have records or
+	// not, or has their databases alone, and from then on others wait: until Write or Settle of this
+	// group, or Limits.Hold. A lane has one hold at most: its next hold ends the former one. All
 	// keys are held in one step in ascending order, so holds never deadlock, as long as the group
 	// changes no other key. An engine that cannot hold keys ignores it.
-	Read(ctx context.Context, keys []Key, hold Hold) ([]Record, error)
+	Read(ctx context.Context, keys []Key, how Reading) ([]Record, error)
 
 	// Scan returns records of one database in the order of their keys' bytes, of one moment.
 	// Expired ones are among them.
@@ -95,6 +95,7 @@ type Record struct {
 	Value    []byte // without an expiration time in front
 	XT       int64  // absolute expiration time in UNIX seconds; Forever: it does not expire
 	Revision uint64
+	Left     int // bytes of a value that was left out because it has more than the caller wants
 }
 
 // Forever is the XT of a record that does not expire.
@@ -116,6 +117,7 @@ type Scan struct {
 	Bare      bool   // keys, expiration times and revisions; no values
 	Limit     int    // records of a page; at least 1
 	Bytes     int    // a page ends when its values have so many bytes; 0: Limit alone counts
+	Most      int    // as in Reading
 }
 
 // Page is what a Scan has found.

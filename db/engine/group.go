@@ -48,10 +48,11 @@ type Group struct {
 	NoWait bool
 }
 
-// Hold has a Read hold its keys for a group. The zero value holds none.
-type Hold struct {
-	GroupID
-	NoWait bool // as in Group, for who has a database alone; it waits for keys all the same
+// Reading says how a Read is made. The zero value is a plain one.
+type Reading struct {
+	Hold   GroupID // hold the keys for this group; without a Lane: none
+	NoWait bool    // as in Group, for who has a database alone; a hold waits for keys all the same
+	Most   int     // values with more bytes are left out; 0: none is
 }
 
 // Clear empties a database. In a group with a Clear every change has the condition Any.

@@ -89,7 +89,7 @@ var arrows = map[string][]string{
 	"tools/redisfile":             {},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/util":                  {"client", "client/wire/tsv", "db", "db/checksum", "db/engine/pg", "httpapi/date", "internal/version", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/util":                  {"client", "client/wire/tsv", "db", "db/checksum", "db/engine", "db/engine/pg", "db/record", "httpapi/date", "internal/version", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/replsql":               {"internal/version"}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
 	"tools/cli":                   {"internal/tlsfiles", "internal/version", "tools/manual"},

@@ -42,6 +42,9 @@ type Server struct {
 	done chan error
 }
 
+// ErrMissing is the error where PostgreSQL's programs are not found.
+var ErrMissing = errors.New("PostgreSQL is not installed: install it (Debian's package postgresql), with initdb in PATH if its place is an unusual one")
+
 // Find returns the directory with the programs of the newest PostgreSQL that is installed, empty
 // for none.
 func Find() string {
@@ -88,7 +91,7 @@ func prepare(dir string, o Options) (*Server, error) {
 		s.bin = Find()
 	}
 	if s.bin == "" {
-		return nil, errors.New("PostgreSQL is not installed: install Debian's package postgresql")
+		return nil, ErrMissing
 	}
 	if s.port == 0 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

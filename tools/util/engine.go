@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -13,7 +12,9 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/checksum"
+	"gotycoon/db/engine"
 	"gotycoon/db/engine/pg"
+	"gotycoon/db/record"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
@@ -186,63 +187,54 @@ func engineLoad(ctx context.Context, c *call) error {
 		defer f.Close()
 		in = f
 	}
-	return c.withEngine(ctx, func(catalog *db.Catalog) error {
-		d := catalog.Lookup(c.args[1])
-		if d == nil {
-			return fmt.Errorf("the engine has no database %q", c.args[1])
-		}
-		records, err := snapshot.NewReader(in)
-		if err != nil {
-			return fmt.Errorf("the snapshot: %w", err)
-		}
-		n, err := load(ctx, d, records)
-		if err != nil {
-			return fmt.Errorf("after %d records: %w; the same command can be given again", n, err)
-		}
-		_, err = fmt.Fprintf(c.out, "%d records were loaded\n", n)
+	e, err := c.openEngine(ctx)
+	if err != nil {
 		return err
-	})
+	}
+	defer func() { _ = e.Close() }() // what is stored is stored
+	setup := e.Setup()
+	d := slices.Index(setup.Databases, c.args[1])
+	if d < 0 {
+		return fmt.Errorf("the engine has no database %q", c.args[1])
+	}
+	records, err := snapshot.NewReader(in)
+	if err != nil {
+		return fmt.Errorf("the snapshot: %w", err)
+	}
+	n, err := e.Load(ctx, func() (engine.Change, error) { return nextRecord(records, setup.SID, uint16(d)) })
+	if err != nil {
+		return fmt.Errorf("after %d records: %w; the same command can be given again", n, err)
+	}
+	_, err = fmt.Fprintf(c.out, "%d records were loaded\n", n)
+	return err
 }
 
-// Records are stored together in groups of so many, or of about so many bytes.
-const (
-	loadRecords = 2000
-	loadBytes   = 4 << 20
-)
+// nextRecord reads a record of a snapshot, which is stored as it is, with its expiration time.
+func nextRecord(from *snapshot.Reader, sid, dbid uint16) (engine.Change, error) {
+	key, stored, err := from.Next()
+	if err != nil {
+		return engine.Change{}, err
+	}
+	key, stored = slices.Clone(key), slices.Clone(stored)
+	xt, value, ok := record.Split(stored)
+	if !ok {
+		return engine.Change{}, fmt.Errorf("the snapshot: the record %.40q has no expiration time", key)
+	}
+	return engine.Change{
+		Key: engine.Key{DB: dbid, Key: key}, Value: value, XT: xt, If: engine.Any,
+		Log: []ulog.Update{{SID: sid, DBID: dbid, Op: ulog.OpSet, Key: key, Value: stored}},
+	}, nil
+}
 
-// load stores the records of a snapshot as they are, with their expiration times.
-func load(ctx context.Context, d *db.DB, from *snapshot.Reader) (n int, err error) {
-	var ups []ulog.Update
-	bytes := 0
-	flush := func() error {
-		err := d.Replicate(nil, ups, nil, nil)
-		if err == nil {
-			n += len(ups)
-		}
-		ups, bytes = ups[:0], 0
-		return err
-	}
-	for {
-		key, stored, err := from.Next()
-		if errors.Is(err, io.EOF) {
-			return n, flush()
-		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return n, err
-		}
-		ups = append(ups, ulog.Update{DBID: uint16(d.Index()), Op: ulog.OpSet, Key: slices.Clone(key), Value: slices.Clone(stored)})
-		if bytes += len(key) + len(stored); len(ups) == loadRecords || bytes > loadBytes {
-			if err := flush(); err != nil {
-				return n, err
-			}
-		}
-	}
+// openEngine opens the engine at the first argument. For how long its log is kept is for the servers
+// to say.
+func (c *call) openEngine(ctx context.Context) (*pg.Engine, error) {
+	return pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
 }
 
 // withEngine opens the databases of the engine at the first argument.
 func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) error) error {
-	// for how long the log is kept is for the servers to say
-	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
+	e, err := c.openEngine(ctx)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func Run(t *testing.T, p Place) {
 		{"slices belong to the caller", testSlices},
 		{"a key of no bytes", testNothing},
 		{"scans", testScans},
+		{"values that are left out", testMost},
 		{"sweep and count", testSweep},
 		{"holds", testHolds},
 		{"a hold ends", testHoldEnds},
@@ -137,7 +138,7 @@ func (w *writer) group(g *engine.Group) engine.Result {
 
 // read returns the record of a key, nil for none.
 func (w *writer) read(key string) *engine.Record {
-	recs, err := w.Read(w.ctx, keys(key), engine.Hold{})
+	recs, err := w.Read(w.ctx, keys(key), engine.Reading{})
 	require.NoError(w.t, err)
 	if len(recs) == 0 {
 		return nil

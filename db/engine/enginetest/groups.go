@@ -153,7 +153,7 @@ func testClear(h *host) {
 	texts, upTo := w.logged(before)
 	require.Equal(h, []string{"clear", "b=3", "c=4"}, texts)
 	require.LessOrEqual(h, r.Stamp, upTo)
-	recs, err := w.Read(w.ctx, []engine.Key{{DB: 1, Key: []byte("x")}}, engine.Hold{})
+	recs, err := w.Read(w.ctx, []engine.Key{{DB: 1, Key: []byte("x")}}, engine.Reading{})
 	require.NoError(h, err)
 	require.Len(h, recs, 1)
 	n, _, err := w.Count(w.ctx, 0)

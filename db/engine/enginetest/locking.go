@@ -38,7 +38,7 @@ func (w *writer) goesWithin(key string, limit time.Duration) bool {
 // hold holds keys for the lane's next group, which it returns.
 func (w *writer) hold(names ...string) *engine.Group {
 	g := &engine.Group{ID: w.next()}
-	_, err := w.Read(w.ctx, keys(names...), engine.Hold{GroupID: g.ID})
+	_, err := w.Read(w.ctx, keys(names...), engine.Reading{Hold: g.ID})
 	require.NoError(w.t, err)
 	return g
 }
@@ -57,7 +57,7 @@ func testHolds(h *host) {
 	require.Equal(h, "1", b.value("k"))
 	ctx, cancel := context.WithTimeout(h.Context(), moment)
 	defer cancel()
-	_, err := b.Read(ctx, keys("j", "k"), engine.Hold{GroupID: b.next()})
+	_, err := b.Read(ctx, keys("j", "k"), engine.Reading{Hold: b.next()})
 	require.Equal(h, engine.Undone, engine.KindOf(err), "a hold waits for another one: %v", err)
 	require.True(h, b.goes("j"), "what was not held in the end is free")
 	g.Changes = []engine.Change{set("absent", "2", engine.Absent), set("k", "2", b.read("k").Revision)}
@@ -174,20 +174,20 @@ func testNoWait(h *host) {
 	require.True(h, locked(err))
 	names := []engine.Key{{Key: []byte("k")}, {DB: 1, Key: []byte("k")}}
 	if b.Limits().Hold > 0 {
-		_, err = b.Read(b.ctx, names, engine.Hold{GroupID: b.next(), NoWait: true})
+		_, err = b.Read(b.ctx, names, engine.Reading{Hold: b.next(), NoWait: true})
 		require.True(h, locked(err))
 		require.True(h, a.goes("k"), "nothing is held")
 	}
 	tx.Abort()
 	require.NoError(h, try(other))
 	if b.Limits().Hold > 0 {
-		hold := engine.Hold{GroupID: b.next(), NoWait: true}
+		hold := engine.Reading{Hold: b.next(), NoWait: true}
 		recs, err := b.Read(b.ctx, names, hold)
 		require.NoError(h, err)
 		require.Len(h, recs, 2)
 		_, err = a.Write(a.ctx, &engine.Group{ID: a.next(), Clear: &engine.Clear{DB: 1}, NoWait: true})
 		require.True(h, locked(err), "a clear needs the database for itself: %v", err)
-		require.NoError(h, func() error { _, err := b.Write(b.ctx, &engine.Group{ID: hold.GroupID}); return err }())
+		require.NoError(h, func() error { _, err := b.Write(b.ctx, &engine.Group{ID: hold.Hold}); return err }())
 	}
 	r, err := a.Write(a.ctx, &engine.Group{ID: a.next(), Clear: &engine.Clear{DB: 1}, NoWait: true})
 	require.NoError(h, err)

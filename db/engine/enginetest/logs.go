@@ -74,7 +74,7 @@ func testTrim(h *host) {
 // add adds 1 to numbers, each by itself, as often as it takes.
 func (w *writer) add(names ...string) {
 	for len(names) > 0 {
-		found, err := w.Read(w.ctx, keys(names...), engine.Hold{})
+		found, err := w.Read(w.ctx, keys(names...), engine.Reading{})
 		require.NoError(w.t, err)
 		var changes []engine.Change
 		for _, n := range names {

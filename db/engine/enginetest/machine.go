@@ -184,7 +184,7 @@ func (m *machine) sweep(t *rapid.T) {
 			continue
 		}
 		expired++
-		recs, err := w.Read(w.ctx, []engine.Key{{DB: m.db, Key: []byte(key)}}, engine.Hold{})
+		recs, err := w.Read(w.ctx, []engine.Key{{DB: m.db, Key: []byte(key)}}, engine.Reading{})
 		require.NoError(t, err)
 		if len(recs) == 0 {
 			delete(m.records, key)

@@ -83,7 +83,7 @@ func (m *machine) endClaim(t *rapid.T) {
 
 // adopt notes a record that came back, with a revision that only the engine knows.
 func (m *machine) adopt(key string) {
-	recs, err := m.lanes[0].Read(m.lanes[0].ctx, []engine.Key{{DB: m.db, Key: []byte(key)}}, engine.Hold{})
+	recs, err := m.lanes[0].Read(m.lanes[0].ctx, []engine.Key{{DB: m.db, Key: []byte(key)}}, engine.Reading{})
 	require.NoError(m.t, err)
 	require.Len(m.t, recs, 1)
 	require.False(m.t, m.revision[recs[0].Revision], "a record that comes back has a new revision")

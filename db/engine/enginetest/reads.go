@@ -24,10 +24,10 @@ func testReads(h *host) {
 	slices.SortFunc(changes, func(a, b engine.Change) int { return engine.Compare(a.Key, b.Key) })
 	w.write(changes...)
 
-	recs, err := w.Read(w.ctx, nil, engine.Hold{})
+	recs, err := w.Read(w.ctx, nil, engine.Reading{})
 	require.NoError(h, err)
 	require.Empty(h, recs)
-	recs, err = w.Read(w.ctx, append(keys("", "\x00", "a", "ab", "zz", "\xff"), engine.Key{DB: 1, Key: []byte("a")}, engine.Key{DB: 7, Key: []byte("a")}), engine.Hold{})
+	recs, err = w.Read(w.ctx, append(keys("", "\x00", "a", "ab", "zz", "\xff"), engine.Key{DB: 1, Key: []byte("a")}, engine.Key{DB: 7, Key: []byte("a")}), engine.Reading{})
 	require.NoError(h, err)
 	var seen []string
 	for _, r := range recs {
@@ -52,7 +52,7 @@ func testNothing(h *host) {
 		w.write(c)
 		for _, key := range [][]byte{nil, {}} {
 			for _, id := range []engine.GroupID{{}, w.next()} {
-				recs, err := w.Read(w.ctx, []engine.Key{{Key: key}}, engine.Hold{GroupID: id})
+				recs, err := w.Read(w.ctx, []engine.Key{{Key: key}}, engine.Reading{Hold: id})
 				require.NoError(h, err)
 				require.Equal(h, c.Remove, len(recs) == 0)
 			}
@@ -194,4 +194,53 @@ func testSnapshot(h *host) {
 	require.NoError(h, snap.Close())
 	texts, _ := w.logged(snap.Stamp())
 	require.Equal(h, []string{"a=later", "-b", "c=later"}, texts, "the log goes on where the snapshot ends")
+}
+
+// Values that are larger than somebody wants are left out, with their sizes.
+func testMost(h *host) {
+	w := h.writer("a")
+	w.write(set("a", "", engine.Any), set("b", "12345", engine.Any), set("c", "123456", engine.Any))
+	shown := func(recs []engine.Record) (text string) {
+		for _, r := range recs {
+			text += fmt.Sprintf("%s=%s", r.Key.Key, r.Value)
+			if r.Left > 0 {
+				text += fmt.Sprintf("(%d)", r.Left)
+			}
+			text += " "
+		}
+		return text
+	}
+	names := keys("a", "b", "c", "d")
+	for most, want := range map[int]string{0: "a= b=12345 c=123456 ", 5: "a= b=12345 c=(6) ", 4: "a= b=(5) c=(6) "} {
+		recs, err := w.Read(w.ctx, names, engine.Reading{Most: most})
+		require.NoError(h, err)
+		require.Equal(h, want, shown(recs))
+		require.NotZero(h, recs[2].Revision)
+		one, err := w.Read(w.ctx, names[2:3], engine.Reading{Most: most})
+		require.NoError(h, err)
+		require.Equal(h, recs[2:], one)
+		two, err := w.Read(w.ctx, append(keys("c"), engine.Key{DB: 1, Key: []byte("c")}), engine.Reading{Most: most})
+		require.NoError(h, err)
+		require.Equal(h, recs[2:], two)
+		if w.Limits().Hold > 0 {
+			held := engine.Reading{Most: most, Hold: w.next()}
+			recs, err = w.Read(w.ctx, names, held)
+			require.NoError(h, err)
+			require.Equal(h, want, shown(recs))
+			_, err = w.Write(w.ctx, &engine.Group{ID: held.Hold})
+			require.NoError(h, err)
+		}
+		for _, bytes := range []int{0, 1000} {
+			page, err := w.Scan(w.ctx, engine.Scan{Edge: true, Limit: 10, Bytes: bytes, Most: most})
+			require.NoError(h, err)
+			require.Equal(h, want, shown(page.Records))
+			page, err = w.Scan(w.ctx, engine.Scan{Edge: true, Limit: 10, Bytes: bytes, Most: most, Bare: true})
+			require.NoError(h, err)
+			require.Equal(h, "a= b= c= ", shown(page.Records))
+		}
+	}
+	page, err := w.Scan(w.ctx, engine.Scan{Edge: true, Limit: 10, Bytes: 5, Most: 5})
+	require.NoError(h, err)
+	require.Equal(h, "a= b=12345 ", shown(page.Records))
+	require.True(h, page.More)
 }

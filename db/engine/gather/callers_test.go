@@ -110,11 +110,11 @@ func TestManyOperationsOfOneCaller(t *testing.T) {
 // picky is an engine that refuses to read a key.
 type picky struct{ *mem.Server }
 
-func (p picky) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
+func (p picky) Read(ctx context.Context, keys []engine.Key, how engine.Reading) ([]engine.Record, error) {
 	if slices.ContainsFunc(keys, func(k engine.Key) bool { return string(k.Key) == "odd" }) {
 		return nil, engine.Refuse("odd")
 	}
-	return p.Server.Read(ctx, keys, hold)
+	return p.Server.Read(ctx, keys, how)
 }
 
 // A key that the engine refuses to read takes nobody with it, and its operation does not wait.

@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -52,7 +53,8 @@ func (l *lane) carryOut() bool {
 	return true
 }
 
-// read reads the keys of the group that bodies want, and gets the ID of the group.
+// read reads the keys of the group that bodies want, and gets the ID of the group. Where values turn
+// out to be large, the group gets smaller: those of a group of hundreds may be more than the memory.
 func (l *lane) read() error {
 	if l.id.Lane == 0 || l.id.Seq == engine.LastSeq {
 		n, err := asks(l, l.g.engine.Lane)
@@ -62,6 +64,58 @@ func (l *lane) read() error {
 		l.id = engine.GroupID{Lane: n}
 	}
 	l.id.Seq++
+	const room = 8 // times a group's bytes: most groups have keys of all sizes
+	for most := fitting(room*l.g.opts.GroupBytes, l.count()); ; {
+		recs, err := l.readKeys(most)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(recs, func(r engine.Record) bool { return r.Left > 0 }) {
+			l.view.fill(recs)
+			return nil
+		}
+		if most, err = l.narrow(recs); err != nil {
+			return err
+		}
+	}
+}
+
+// count returns how many keys the group has.
+func (l *lane) count() (n int) {
+	for _, t := range l.group {
+		n += len(t.keys)
+	}
+	return n
+}
+
+// narrow keeps those tasks of the group whose values fit, and puts back the others. It returns up to
+// which size values are to be read then.
+func (l *lane) narrow(recs []engine.Record) (most int, err error) {
+	n, bytes := 0, 0
+	for ; n < len(l.group); n++ {
+		more, largest := 0, most
+		for _, k := range l.group[n].keys {
+			i, ok := slices.BinarySearchFunc(recs, k, func(r engine.Record, k engine.Key) int { return engine.Compare(r.Key, k) })
+			if ok {
+				size := len(recs[i].Value) + recs[i].Left
+				more, largest = more+size, max(largest, size)
+			}
+		}
+		if n > 0 && bytes+more > l.g.opts.GroupBytes {
+			break
+		}
+		bytes, most = bytes+more, largest
+	}
+	if bytes > l.g.limits.Bytes {
+		err = engine.Refuse(fmt.Sprintf("the engine reads at most %d bytes for one step that changes something", l.g.limits.Bytes))
+	}
+	l.putBack(l.group[n:])
+	l.group = l.group[:n]
+	return most, err
+}
+
+// readKeys reads the keys of the group that bodies want, but for values with more than most bytes.
+func (l *lane) readKeys(most int) ([]engine.Record, error) {
 	v := &l.view
 	v.reset(l.g.engine.Now())
 	for _, t := range l.group {
@@ -75,20 +129,19 @@ func (l *lane) read() error {
 	}
 	v.sort()
 	if l.keys = v.wants(l.keys[:0], l.hold); len(l.keys) == 0 {
-		return nil
+		return nil, nil
 	}
-	var hold engine.Hold
+	how := engine.Reading{NoWait: !l.late, Most: most}
 	if l.hold {
-		hold = engine.Hold{GroupID: l.id, NoWait: !l.late}
+		how.Hold = l.id
 		l.g.stats.held.Add(1)
 	}
 	began := time.Now()
 	recs, err := asks(l, func(ctx context.Context) ([]engine.Record, error) {
-		return l.g.engine.Read(ctx, l.keys, hold)
+		return l.g.engine.Read(ctx, l.keys, how)
 	})
 	l.g.stats.read.Observe(int64(time.Since(began)))
-	v.fill(recs)
-	return err
+	return recs, err
 }
 
 // make makes a group of what the bodies have changed, and reports whether that is anything.
@@ -109,6 +162,11 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
 	l.g.stats.write.Observe(int64(time.Since(began)))
 	l.g.stats.operations.Observe(int64(len(l.group)))
+	size := 0
+	for i := range g.Changes {
+		size += g.Changes[i].Size()
+	}
+	l.g.stats.bytes.Observe(int64(size))
 	if err == nil || engine.KindOf(err) != engine.Unknown {
 		return result, err
 	}

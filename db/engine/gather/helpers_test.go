@@ -83,8 +83,8 @@ func (w *world) close() {
 
 // value returns what the engine has of a key, "-" for nothing.
 func (w *world) value(name string) string {
-	recs, err := w.engines[0].Read(context.Background(), []engine.Key{key(name)}, engine.Hold{})
-	for ; err != nil; recs, err = w.engines[0].Read(context.Background(), []engine.Key{key(name)}, engine.Hold{}) {
+	recs, err := w.engines[0].Read(context.Background(), []engine.Key{key(name)}, engine.Reading{})
+	for ; err != nil; recs, err = w.engines[0].Read(context.Background(), []engine.Key{key(name)}, engine.Reading{}) {
 		require.Equal(w, engine.Undone, engine.KindOf(err))
 	}
 	if len(recs) == 0 {

@@ -27,15 +27,15 @@ type rival struct {
 	groups [][]string
 }
 
-func (r *rival) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
-	if hold.Lane > 0 {
+func (r *rival) Read(ctx context.Context, keys []engine.Key, how engine.Reading) ([]engine.Record, error) {
+	if how.Hold.Lane > 0 {
 		var names []string
 		for _, k := range keys {
 			names = append(names, string(k.Key))
 		}
 		r.holds = append(r.holds, names)
 	}
-	return r.Server.Read(ctx, keys, hold)
+	return r.Server.Read(ctx, keys, how)
 }
 
 func (r *rival) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {

@@ -89,7 +89,7 @@ func (g *Gather) answers() bool {
 	_, err := call(g, func(ctx context.Context) ([]engine.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, probeFor)
 		defer cancel()
-		return g.engine.Read(ctx, nil, engine.Hold{})
+		return g.engine.Read(ctx, nil, engine.Reading{})
 	})
 	return err == nil
 }

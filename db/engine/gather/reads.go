@@ -27,6 +27,7 @@ type readers struct {
 // query is one read. Its caller leaves it to the pool, unless it has abandoned it.
 type query struct {
 	keys    []engine.Key // copies, ascending, each once
+	most    int          // as in engine.Reading, of a read that goes alone; 0: see fitting
 	room    []byte
 	arrived time.Time
 	left    atomic.Bool // the caller has left
@@ -46,8 +47,17 @@ func (r *readers) init(g *Gather) {
 // Read returns the records of keys, of one moment after the call, in ascending order. Absent ones
 // are left out; expired ones are not. Other callers may get the same slices, so nobody may change
 // them. Errors are as those of Do.
+//
+// Large values are left out (engine.Record.Left), so that a request has no more than
+// Options.GroupBytes of values, or a little more where there are very many. Who has found room for
+// them reads them with ReadLarge.
 func (g *Gather) Read(ctx context.Context, keys []engine.Key) ([]engine.Record, error) {
-	q := g.reads.query(keys)
+	return g.ReadLarge(ctx, keys, 0)
+}
+
+// ReadLarge is a Read that leaves out values with more than most bytes only.
+func (g *Gather) ReadLarge(ctx context.Context, keys []engine.Key, most int) ([]engine.Record, error) {
+	q := g.reads.query(keys, most)
 	size := len(q.room)
 	if err := g.enter(ctx, size); err != nil {
 		return nil, err
@@ -76,12 +86,12 @@ func (g *Gather) Read(ctx context.Context, keys []engine.Key) ([]engine.Record, 
 }
 
 // query returns a query for keys.
-func (r *readers) query(keys []engine.Key) *query {
+func (r *readers) query(keys []engine.Key, most int) *query {
 	q, ok := r.pool.Get().(*query)
 	if !ok {
 		q = &query{done: make(chan struct{}, 1), timer: time.NewTimer(r.g.opts.Timeout)}
 	}
-	q.arrived = time.Now()
+	q.arrived, q.most = time.Now(), most
 	q.keys, q.room = copyKeys(q.keys[:0], q.room[:0], keys)
 	if len(keys) > 1 {
 		slices.SortFunc(q.keys, engine.Compare)
@@ -135,7 +145,7 @@ func (r *readers) take() []*query {
 	defer r.mu.Unlock()
 	n, keys, most := 0, 0, r.most()
 	for n < len(r.queue) {
-		if keys += len(r.queue[n].keys); n > 0 && keys > most {
+		if keys += len(r.queue[n].keys); n > 0 && (keys > most || r.queue[n].most > 0 || r.queue[0].most > 0) {
 			break
 		}
 		n++
@@ -153,6 +163,13 @@ func (r *readers) most() int {
 	return max(1, min(r.g.opts.Group, r.g.opts.GroupBytes/max(1, int(r.mean.Load()))))
 }
 
+// fitting returns of what size values of n keys may be that have no more than so many bytes
+// together. Single ones need not be larger: it costs little to ask for their sizes first.
+func fitting(bytes, n int) int {
+	const least, most = 256, 1 << 20
+	return max(least, min(most, bytes/max(1, n)))
+}
+
 // ask asks the engine, again and again while it fails and somebody waits.
 func (r *readers) ask(qs []*query) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -166,8 +183,12 @@ func (r *readers) ask(qs []*query) {
 			keys = slices.CompactFunc(keys, func(a, b engine.Key) bool { return engine.Compare(a, b) == 0 })
 		}
 		r.g.stats.keys.Observe(int64(len(keys)))
+		how := engine.Reading{Most: qs[0].most}
+		if how.Most == 0 {
+			how.Most = fitting(r.g.opts.GroupBytes, len(keys))
+		}
 		recs, err := call(r.g, func(ctx context.Context) ([]engine.Record, error) {
-			return r.g.engine.Read(ctx, keys, engine.Hold{})
+			return r.g.engine.Read(ctx, keys, how)
 		})
 		kind := engine.KindOf(err)
 		switch {
@@ -203,7 +224,7 @@ func (r *readers) weigh(recs []engine.Record) {
 	}
 	bytes := 0
 	for i := range recs {
-		bytes += len(recs[i].Value)
+		bytes += len(recs[i].Value) + recs[i].Left
 	}
 	r.mean.Store((7*r.mean.Load() + int64(bytes/len(recs))) / 8)
 }

@@ -7,8 +7,8 @@ import (
 	"gotycoon/internal/metrics"
 )
 
-// Stats are figures since the start. The histograms are of nanoseconds, but for GroupOperations and
-// ReadKeys.
+// Stats are figures since the start. The histograms are of nanoseconds, but for GroupOperations,
+// GroupBytes and ReadKeys.
 type Stats struct {
 	Queue      int64 // operations and reads that wait or are under way
 	QueueBytes int64
@@ -27,6 +27,7 @@ type Stats struct {
 	Refused       uint64 // operations and reads that were refused as busy, or while the engine was away
 
 	GroupOperations *metrics.Histogram // operations of a group
+	GroupBytes      *metrics.Histogram // keys and values of a group's changes
 	ReadKeys        *metrics.Histogram // keys of a request of reads
 	Wait            *metrics.Histogram // from the arrival of an operation until its body runs
 	Read            *metrics.Histogram // of a group's keys
@@ -37,12 +38,13 @@ type Stats struct {
 type counters struct {
 	lost, undone, unknown, settledMade, settledUndone, held, refused atomic.Uint64
 
-	operations, keys, wait, read, write *metrics.Histogram
+	operations, bytes, keys, wait, read, write *metrics.Histogram
 }
 
 func (c *counters) init() {
 	sizes := []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 	c.operations, c.keys = metrics.NewHistogram(sizes...), metrics.NewHistogram(sizes...)
+	c.bytes = metrics.NewHistogram(256, 1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 4<<20, 16<<20)
 	c.wait, c.read, c.write = metrics.NewTimes(), metrics.NewTimes(), metrics.NewTimes()
 }
 
@@ -53,6 +55,6 @@ func (g *Gather) Stats() Stats {
 		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.outage.silence(),
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
-		GroupOperations: c.operations, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
+		GroupOperations: c.operations, GroupBytes: c.bytes, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
 	}
 }

@@ -32,7 +32,7 @@ func group(lane, seq uint64, key string, xt int64) *engine.Group {
 }
 
 func read(t *testing.T, e engine.Engine, key string) []engine.Record {
-	recs, err := e.Read(t.Context(), []engine.Key{{Key: []byte(key)}}, engine.Hold{})
+	recs, err := e.Read(t.Context(), []engine.Key{{Key: []byte(key)}}, engine.Reading{})
 	require.NoError(t, err)
 	return recs
 }
@@ -121,7 +121,7 @@ func TestALateGroupTouchesNothing(t *testing.T) {
 		require.Equal(t, engine.Unknown, engine.KindOf(err))
 		_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
 		require.ErrorIs(t, err, engine.ErrUndone)
-		_, err = e.Read(t.Context(), []engine.Key{{Key: []byte("k")}}, engine.Hold{GroupID: engine.GroupID{Lane: 1, Seq: 2}})
+		_, err = e.Read(t.Context(), []engine.Key{{Key: []byte("k")}}, engine.Reading{Hold: engine.GroupID{Lane: 1, Seq: 2}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

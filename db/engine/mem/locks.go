@@ -97,8 +97,8 @@ func (l *locks) give(o owner, keys []engine.Key) {
 }
 
 // hold locks keys for a group that its lane is about to write. The caller holds s.mu.
-func (s *Store) hold(ctx context.Context, keys []engine.Key, how engine.Hold) error {
-	l, o := s.laneOf(how.Lane), ownerOf(how.GroupID)
+func (s *Store) hold(ctx context.Context, keys []engine.Key, how engine.Reading) error {
+	l, o := s.laneOf(how.Hold.Lane), ownerOf(how.Hold)
 	s.endHold(l)
 	if db, locked := s.locks.alone(o, keys); locked && how.NoWait {
 		return engine.Locked(db)

@@ -142,20 +142,20 @@ func (s *Store) laneOf(n uint64) *lane {
 }
 
 // Read returns the records of keys.
-func (v *Server) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) ([]engine.Record, error) {
-	return ask(ctx, v, Call{Name: Read, Lane: hold.Lane, Seq: hold.Seq}, func() ([]engine.Record, error) {
+func (v *Server) Read(ctx context.Context, keys []engine.Key, how engine.Reading) ([]engine.Record, error) {
+	return ask(ctx, v, Call{Name: Read, Lane: how.Hold.Lane, Seq: how.Hold.Seq}, func() ([]engine.Record, error) {
 		s := v.store
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if hold.Lane != 0 && s.opts.Limits.Hold > 0 {
-			if err := s.hold(ctx, keys, hold); err != nil {
+		if how.Hold.Lane != 0 && s.opts.Limits.Hold > 0 {
+			if err := s.hold(ctx, keys, how); err != nil {
 				return nil, err
 			}
 		}
 		var found []engine.Record
 		for _, k := range keys {
 			if r, ok := s.table(k.DB).records[string(k.Key)]; ok {
-				found = append(found, copied(r, false))
+				found = append(found, small(r, false, how.Most))
 			}
 		}
 		return found, nil

@@ -59,6 +59,15 @@ func copied(r engine.Record, bare bool) engine.Record {
 	return r
 }
 
+// small is copied for who wants values of at most so many bytes; 0: of any size.
+func small(r engine.Record, bare bool, most int) engine.Record {
+	if bare || most == 0 || len(r.Value) <= most {
+		return copied(r, bare)
+	}
+	r.Left = len(r.Value)
+	return copied(r, true)
+}
+
 // page returns the records that a scan asks for.
 func (t *table) page(s engine.Scan) (p engine.Page) {
 	keys, step, i := t.within(string(s.Prefix)), 1, 0
@@ -85,7 +94,7 @@ func (t *table) page(s engine.Scan) (p engine.Page) {
 			p.More = true
 			return p
 		}
-		p.Records = append(p.Records, copied(t.records[keys[i]], s.Bare))
+		p.Records = append(p.Records, small(t.records[keys[i]], s.Bare, s.Most))
 		taken += len(p.Records[len(p.Records)-1].Value)
 	}
 	return p

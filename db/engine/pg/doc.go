@@ -14,8 +14,9 @@
 // # Locks
 //
 // A group has the advisory lock of each of its databases, shared. A transaction of a script and a
-// clear have it exclusively. The other advisory locks (locks.go) have to do with stamps, see the
-// function stamp and Engine.horizon.
+// clear have it exclusively. A claim only tries for it: connections that wait would be missing for
+// the commit of that transaction. The other advisory locks (locks.go) have to do with stamps, see
+// the function stamp and Engine.horizon.
 //
 // # Connections
 //
@@ -31,6 +32,8 @@
 //
 // The horizon asks for locks rather than for pg_stat_activity, which hides the transactions of
 // other roles and would also count those that have no stamp.
+//
+// A claim belongs to a term of a lease, and not to a lane, see package engine.
 //
 // The body of a group has the updates of losers too; readers leave them out.
 package pg

@@ -336,7 +336,7 @@ func standbyWaits(t *testing.T, e *pg.Engine, primary, standby string) {
 	require.NoError(t, err)
 	write(t, e, lane, "n0")
 	require.Eventually(t, func() bool {
-		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.Hold{})
+		recs, err := r.Read(t.Context(), []engine.Key{key("n0")}, engine.Reading{})
 		return err == nil && len(recs) == 1
 	}, 10*time.Second, time.Millisecond)
 	upTo, err := r.Horizon(t.Context())
@@ -391,7 +391,7 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	}
 	require.Equal(t, engine.Unknown, engine.KindOf(err))
 	for range 20 {
-		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.Hold{})
+		recs, err := e.Read(t.Context(), []engine.Key{key(fmt.Sprint("alone", n)), key("before")}, engine.Reading{})
 		require.NoError(t, err)
 		require.Len(t, recs, 1, "a failover could take it back")
 		<-time.After(5 * time.Millisecond)
@@ -448,7 +448,7 @@ func TestALateGroup(t *testing.T) {
 	behind, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
 	behind.Abort()
-	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.Hold{})
+	recs, err := e.Read(t.Context(), []engine.Key{key("k")}, engine.Reading{})
 	require.NoError(t, err)
 	require.Empty(t, recs)
 }

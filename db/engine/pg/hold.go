@@ -33,8 +33,8 @@ type query struct {
 
 // hold locks keys for a group and returns their records. Who waits for a database does so on a
 // connection that no lane needs.
-func (e *Engine) hold(ctx context.Context, keys []engine.Key, how engine.Hold) ([]engine.Record, error) {
-	id := how.GroupID
+func (e *Engine) hold(ctx context.Context, keys []engine.Key, how engine.Reading) ([]engine.Record, error) {
+	id := how.Hold
 	e.takeHold(id).release()
 	pool := e.waiting
 	if how.NoWait {
@@ -77,7 +77,7 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, how engine.Hold) (
 		if err := lockKeys(c.SendBatch(ctx, b), 2+len(locks), dbs); err != nil {
 			return err
 		}
-		rows, err := c.Query(ctx, readText(keys), readArgs(keys)...)
+		rows, err := c.Query(ctx, readText(keys, how.Most), readArgs(keys, how.Most)...)
 		if err != nil {
 			return err
 		}

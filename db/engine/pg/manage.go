@@ -59,7 +59,7 @@ func connect(ctx context.Context, url string, readOnly bool) (*pgx.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
+	c, err := connectTo(ctx, pool.ConnConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	other := key("held")
 	other.DB = 1
-	_, err = e.Read(t.Context(), []engine.Key{other}, engine.Hold{GroupID: engine.GroupID{Lane: 1, Seq: 1}})
+	_, err = e.Read(t.Context(), []engine.Key{other}, engine.Reading{Hold: engine.GroupID{Lane: 1, Seq: 1}})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	_, err = snap.Scan(t.Context(), engine.Scan{Edge: true, Limit: 1})

@@ -98,6 +98,11 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	first, err := connectTo(ctx, pool.ConnConfig)
+	if err != nil {
+		return nil, mean(err, false)
+	}
+	_ = first.Close(ctx)
 	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}, watched: watched{links: map[*link]bool{}}}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
@@ -144,9 +149,6 @@ func (e *Engine) begin(ctx context.Context) error {
 		return mean(err, false)
 	}
 	defer c.Release()
-	if err := e.checkPooler(ctx, c.Conn()); err != nil {
-		return err
-	}
 	if e.meta, err = readMeta(ctx, c.Conn()); err != nil {
 		return err
 	}
@@ -208,34 +210,6 @@ const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '8000'),
 	('client_connection_check_interval', '2000')
 ) s(name, value) JOIN pg_settings USING (name)`
-
-var errPooler = errors.New("between this server and PostgreSQL is a pooler (pgbouncer) that gives each transaction another connection: " +
-	"connect to PostgreSQL itself, or set pool_mode=session for this database")
-
-// checkPooler refuses a pooler that shares connections. Behind one, the process that serves us is
-// another than the one that was announced at the beginning; and two connections of ours that ask
-// one after the other are served by the same process.
-func (e *Engine) checkPooler(ctx context.Context, c *pgx.Conn) error {
-	var one, two uint32
-	if err := c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&one); err != nil {
-		return mean(err, false)
-	}
-	if one == c.PgConn().PID() {
-		return nil
-	}
-	other, err := e.others.Acquire(ctx)
-	if err != nil {
-		return mean(err, false)
-	}
-	defer other.Release()
-	if err := other.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&two); err != nil {
-		return mean(err, false)
-	}
-	if one == two {
-		return errPooler
-	}
-	return nil
-}
 
 // Close ends this server's use of the engine. Snapshots and transactions that are open end.
 func (e *Engine) Close() error {

@@ -13,7 +13,7 @@ import (
 )
 
 // Read returns the records of keys, by one statement: it sees one moment.
-func (e *Engine) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) (recs []engine.Record, err error) {
+func (e *Engine) Read(ctx context.Context, keys []engine.Key, how engine.Reading) (recs []engine.Record, err error) {
 	for i := range keys {
 		if i == 0 || keys[i-1].DB != keys[i].DB {
 			if err := e.table(ctx, keys[i].DB); err != nil {
@@ -21,8 +21,8 @@ func (e *Engine) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) 
 			}
 		}
 	}
-	if hold.Lane != 0 && e.opts.Hold > 0 && len(keys) > 0 {
-		return e.hold(ctx, keys, hold)
+	if how.Hold.Lane != 0 && e.opts.Hold > 0 && len(keys) > 0 {
+		return e.hold(ctx, keys, how)
 	}
 	c, err := e.readers.Acquire(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) 
 		err = c.Ping(ctx)
 	} else {
 		var rows pgx.Rows
-		rows, err = c.Query(ctx, readText(keys), readArgs(keys)...)
+		rows, err = c.Query(ctx, readText(keys, how.Most), readArgs(keys, how.Most)...)
 		if err == nil {
 			recs, err = collect(rows, keys)
 		}
@@ -40,27 +40,40 @@ func (e *Engine) Read(ctx context.Context, keys []engine.Key, hold engine.Hold) 
 	return recs, e.done(c, e.readers, err, false)
 }
 
+// value is what a statement returns of a value: with a parameter most all of it or only its size,
+// which PostgreSQL knows without reading the value.
+func value(most int) string {
+	if most == 0 {
+		return "v"
+	}
+	return "CASE WHEN octet_length(v) <= $1 THEN v END, octet_length(v)"
+}
+
 // readText returns the statement that reads keys: an arm for each database, and a shorter one for
 // a single key, which is planned and carried out quicker. Records with the revision 0 are what hold
 // has stored in this transaction.
-func readText(keys []engine.Key) string {
+func readText(keys []engine.Key, most int) string {
+	first := 1 + min(most, 1)
 	if len(keys) == 1 {
-		return fmt.Sprintf("SELECT %d, k, xt, ver, v FROM r%[1]d WHERE k = $1 AND ver > 0", keys[0].DB)
+		return fmt.Sprintf("SELECT %d, k, xt, ver, %s FROM r%[1]d WHERE k = $%[3]d AND ver > 0", keys[0].DB, value(most), first)
 	}
 	var arms []string
 	for i := range keys {
 		if i == 0 || keys[i-1].DB != keys[i].DB {
-			arms = append(arms, fmt.Sprintf("SELECT %d, k, xt, ver, v FROM r%[1]d WHERE k = ANY($%d) AND ver > 0", keys[i].DB, len(arms)+1))
+			arms = append(arms, fmt.Sprintf("SELECT %d, k, xt, ver, %s FROM r%[1]d WHERE k = ANY($%[3]d) AND ver > 0",
+				keys[i].DB, value(most), len(arms)+first))
 		}
 	}
 	return strings.Join(arms, " UNION ALL ")
 }
 
-func readArgs(keys []engine.Key) []any {
-	if len(keys) == 1 {
-		return []any{notNull(keys[0].Key)}
+func readArgs(keys []engine.Key, most int) (args []any) {
+	if most > 0 {
+		args = append(args, most)
 	}
-	var args []any
+	if len(keys) == 1 {
+		return append(args, notNull(keys[0].Key))
+	}
 	for from := 0; from < len(keys); {
 		upTo := from
 		var names [][]byte
@@ -72,7 +85,7 @@ func readArgs(keys []engine.Key) []any {
 	return args
 }
 
-// collect reads rows of (database, k, xt, ver, v) in the order of their keys. Values come as
+// collect reads rows of (database, k, xt, ver, v), perhaps with a size, in the order of their keys. Values come as
 // PostgreSQL's binary format has them: bytes as they are, numbers in big-endian order.
 func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	defer rows.Close()
@@ -91,15 +104,22 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	return recs, nil
 }
 
-// recordOf returns the record of a row of (k, xt, ver, v). Without v it is a bare one.
+// recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one. The
+// size is there if v may be NULL: a value that was left out.
 func recordOf(db uint16, raw [][]byte) engine.Record {
 	r := engine.Record{XT: int64(binary.BigEndian.Uint64(raw[1])), Revision: binary.BigEndian.Uint64(raw[2])}
-	room := make([]byte, 0, len(raw[0])+len(raw[len(raw)-1]))
+	var v []byte
+	if len(raw) > 3 {
+		v = raw[3]
+	}
+	room := make([]byte, 0, len(raw[0])+len(v))
 	room = append(room, raw[0]...)
 	r.Key = engine.Key{DB: db, Key: room[:len(room):len(room)]}
-	if len(raw) > 3 {
-		room = append(room, raw[3]...)
-		r.Value = room[len(raw[0]):]
+	switch {
+	case len(raw) > 4 && v == nil:
+		r.Left = int(binary.BigEndian.Uint32(raw[4]))
+	case len(raw) > 3:
+		r.Value = append(room, v...)[len(raw[0]):]
 	}
 	return r
 }

@@ -30,8 +30,12 @@ func (e *Engine) Scan(ctx context.Context, s engine.Scan) (p engine.Page, err er
 // it is still in the page, so that no more is sent.
 func scan(ctx context.Context, c *pgx.Conn, from string, s engine.Scan) (p engine.Page, err error) {
 	limit := max(1, s.Limit)
-	where, args := conditions(s)
-	order, columns := "k", "k, xt, ver, v"
+	var args []any
+	if s.Most > 0 && !s.Bare {
+		args = append(args, s.Most)
+	}
+	where, args := conditions(s, args)
+	order, columns := "k", "k, xt, ver, "+value(s.Most)
 	if s.Backward {
 		order = "k DESC"
 	}
@@ -39,11 +43,18 @@ func scan(ctx context.Context, c *pgx.Conn, from string, s engine.Scan) (p engin
 		columns = "k, xt, ver"
 	}
 	args = append(args, limit+1)
-	text := fmt.Sprintf("SELECT %s FROM %s r%s ORDER BY %s LIMIT $%d", columns, from, where, order, len(args))
 	if s.Bytes > 0 && !s.Bare {
+		columns = "k, xt, ver, v, octet_length(v) AS size"
+		if s.Most > 0 {
+			columns = "k, xt, ver, CASE WHEN octet_length(v) <= $1 THEN v END AS v, octet_length(v) AS size"
+		}
+	}
+	text := fmt.Sprintf("SELECT %s FROM %s r%s ORDER BY %s LIMIT $%d", columns, from, where, order, len(args))
+	counted := s.Bytes > 0 && !s.Bare
+	if counted {
 		args = append(args, s.Bytes)
-		text = fmt.Sprintf(`SELECT k, xt, ver, v, n FROM (SELECT *, count(*) OVER () AS n,
-			sum(octet_length(v)) OVER (ORDER BY %s ROWS UNBOUNDED PRECEDING) - octet_length(v) AS before FROM (%s) a) b
+		text = fmt.Sprintf(`SELECT k, xt, ver, v, size, n FROM (SELECT *, count(*) OVER () AS n,
+			sum(coalesce(octet_length(v), 0)) OVER (ORDER BY %s ROWS UNBOUNDED PRECEDING) - coalesce(octet_length(v), 0) AS before FROM (%s) a) b
 			WHERE before < $%d ORDER BY %s`, order, text, len(args), order)
 	}
 	rows, err := c.Query(ctx, text, args...)
@@ -55,18 +66,19 @@ func scan(ctx context.Context, c *pgx.Conn, from string, s engine.Scan) (p engin
 	for rows.Next() {
 		raw := rows.RawValues()
 		if seen++; seen <= limit {
-			p.Records = append(p.Records, recordOf(s.DB, raw[:min(len(raw), 4)]))
+			p.Records = append(p.Records, recordOf(s.DB, raw[:min(len(raw), 5)]))
 		}
-		if len(raw) > 4 {
-			p.More = int(binary.BigEndian.Uint64(raw[4])) > seen
+		if counted {
+			p.More = int(binary.BigEndian.Uint64(raw[5])) > seen
 		}
 	}
 	p.More = p.More || seen > limit
 	return p, rows.Err()
 }
 
-// conditions returns which keys a scan has.
-func conditions(s engine.Scan) (where string, args []any) {
+// conditions returns which keys a scan has, and the arguments with those that this takes.
+func conditions(s engine.Scan, before []any) (where string, args []any) {
+	args = before
 	var all []string
 	add := func(operator string, key []byte) {
 		args = append(args, key)
@@ -97,7 +109,7 @@ func conditions(s engine.Scan) (where string, args []any) {
 		add(upTo, high)
 	}
 	if len(all) == 0 {
-		return "", nil
+		return "", args
 	}
 	return " WHERE " + strings.Join(all, " AND "), args
 }
