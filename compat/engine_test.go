@@ -42,16 +42,19 @@ var repeated = []string{
 }
 
 // newEngine sets up an engine of its own in the PostgreSQL of the package's tests, with databases
-// that have the names of those given, without paths and parameters. It returns the engine's URL.
+// that have the names of those given, without paths and parameters but for ktopts=p. It returns the engine's URL.
 func newEngine(t *testing.T, dbs []string) string {
 	t.Helper()
 	url := postgres.URL(t)
 	setup := pg.Setup{SID: 1, Log: true}
 	for _, db := range dbs {
-		path, _, _ := strings.Cut(db, "#")
+		path, params, _ := strings.Cut(db, "#")
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		for slices.Contains(setup.Databases, name) { // an engine refuses two of a name
 			name += "'"
+		}
+		if params == "ktopts=p" {
+			name += "#" + params
 		}
 		setup.Databases = append(setup.Databases, name)
 	}

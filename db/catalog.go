@@ -39,6 +39,7 @@ type Catalog struct {
 	groups *gather.Gather // nil without Options.Shared
 	lanes  lanes          // of transactions in the engine
 	claims terms          // of claims in the engine
+	copies *copies        // nil without Options.Shared
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue
@@ -56,6 +57,23 @@ func (c *Catalog) OnRefusal(why func() error) { c.guard.why = why }
 
 // Groups returns the groups in which operations go to the engine, nil without Options.Shared.
 func (c *Catalog) Groups() *gather.Gather { return c.groups }
+
+// EndCopies has files given up that are being made for commands of Synchronize, because their
+// server stops.
+func (c *Catalog) EndCopies() {
+	if c.copies != nil {
+		c.copies.end()
+	}
+}
+
+// clearCopies removes the files that a killed server has left there.
+func (c *Catalog) clearCopies() {
+	var names []string
+	for _, d := range c.dbs {
+		names = append(names, d.Name())
+	}
+	c.copies.clear(names)
+}
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -347,7 +365,9 @@ func (c *Catalog) sweepShared() {
 		case <-pause.C:
 		}
 		for _, d := range c.dbs {
-			_, _ = d.shared.swept(sweepLate) // an error: the next time
+			if !d.persistent() {
+				_, _ = d.shared.swept(sweepLate) // an error: the next time
+			}
 		}
 	}
 }
@@ -400,6 +420,7 @@ func (c *Catalog) CloseLog() error {
 	}
 	if c.groups != nil {
 		_ = c.groups.Close() // never fails
+		c.copies.close()
 	}
 	if c.log == nil {
 		return nil

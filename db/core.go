@@ -224,6 +224,7 @@ type shared struct {
 	groups *gather.Gather
 	lanes  *lanes // of the server's transactions
 	claims *terms // in which the server claims records
+	copies *copies
 	// of monitoring, nil before somebody has asked
 	figures atomic.Pointer[figures]
 }

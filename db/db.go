@@ -23,7 +23,7 @@
 //	ahead, commit, owe, collector, sweep, convergence, batch        the way of a commit
 //	shared, shared_…                                                the way to an engine that servers share
 //	core                                                            the state of a database
-//	form, stripes, pacing, txview, watch, logdir                    what the state consists of
+//	form, stripes, pacing, txview, watch, logdir, copies            what the state consists of
 //
 // To follow one update, read storeOne in record.go, then modify, lockKey, commit and appendAndApply
 // in commit.go. What needs no more than a few methods of a database stands outside: searches of
@@ -78,6 +78,7 @@ import (
 
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
+	"gotycoon/db/filestore"
 	"gotycoon/db/owed"
 	"gotycoon/db/plugged"
 	"gotycoon/internal/vfs"
@@ -88,6 +89,14 @@ type Pending = owed.Pending
 
 // Heed is asked whether a long operation is to go on. Its home is package owed.
 type Heed = owed.Heed
+
+// Copies says how Synchronize makes a file of a database in an engine, for its command. Without it
+// there is none.
+type Copies struct {
+	Dir string // made when it is needed; no other server uses it
+	// rebuild.Write, for which this package stands too far below
+	Write func(path string, m filestore.Meta, records func(put func(key, value []byte) error) error) error
+}
 
 // Options of a Catalog.
 type Options struct {
@@ -112,6 +121,7 @@ type Options struct {
 	// them
 	Shared engine.Engine
 	Gather gather.Options
+	Copies Copies // of databases in Shared
 
 	Offline *Offline // the caller is a tool, not a server; nil: a server
 

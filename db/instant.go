@@ -38,14 +38,14 @@ const nanosPerMilli = 1_000_000
 // until post returns, and so does the log behind the stamp, while clients go on. An error of post
 // is returned as ErrPostproc. For a database in memory Synchronize only calls post.
 //
-// What an engine has acknowledged is durable already, and there is no file for a command: with post
-// the error is ErrNotImplemented.
+// What an engine has acknowledged is durable already. With post, a file is made of what a database
+// in an engine has at one moment, and removed when post returns, see withFile.
 func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
 	if d.shared != nil {
-		if post != nil {
-			return errNoSharedFile
+		if post == nil {
+			return nil
 		}
-		return nil
+		return d.shared.withFile(d.tick, post)
 	}
 	if hard && d.log != nil {
 		if err := d.log.SyncTo(d.log.Last()); err != nil {
@@ -82,9 +82,6 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 	}
 	return systemError(d.file.Hold(run))
 }
-
-// errNoSharedFile refuses a command for the file of a database that an engine keeps.
-var errNoSharedFile error = &dberr.Error{Code: dberr.NotImplemented, Message: "there is no file; use ktremotemgr backup"}
 
 // Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
 // from now on.

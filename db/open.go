@@ -24,14 +24,22 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{}), collects: make(chan struct{}, 1)}
 	c.View = &View{c}
 	if o.Shared != nil {
+		o.Gather.Persistent = map[uint16]bool{}
+		for i, raw := range exprs {
+			o.Gather.Persistent[uint16(i)] = expr.ParseShared(raw).Params.Persistent
+		}
 		c.groups = gather.New(o.Shared, o.Gather)
 		c.claims.init()
 		c.lanes.large = make(chan struct{}, largeScans)
+		c.copies = newCopies(&c.opts)
 	}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
 		start.abandon()
 		return nil, err
+	}
+	if c.copies != nil {
+		c.clearCopies()
 	}
 	c.quit = make(chan struct{})
 	for what, work := range map[string]func(){
@@ -225,12 +233,12 @@ func (c *opening) openFile(d *DB) error {
 // share makes an engine the place where the records of d live.
 func (c *opening) share(d *DB) error {
 	p := &d.expr.Params
-	for name, given := range map[string]bool{"ktopts=p": p.Persistent, "ktcapcnt": p.KTCapCnt >= 0, "ktcapsiz": p.KTCapSiz >= 0} {
+	for name, given := range map[string]bool{"ktcapcnt": p.KTCapCnt >= 0, "ktcapsiz": p.KTCapSiz >= 0} {
 		if given {
 			return &dberr.Error{Code: dberr.InvalidOperation, Message: name + " needs a database of the server's own, not one in an engine that servers share"}
 		}
 	}
-	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups, lanes: &c.lanes, claims: &c.claims}
+	d.shared = &shared{db: &d.core, engine: c.opts.Shared, groups: c.groups, lanes: &c.lanes, claims: &c.claims, copies: c.copies}
 	d.maxKey = c.opts.Shared.Limits().Key
 	d.now = func() time.Time { return time.Unix(c.opts.Shared.Now(), 0) }
 	return nil
@@ -238,7 +246,12 @@ func (c *opening) share(d *DB) error {
 
 // parse parses the expression of a database.
 func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
-	if (c.opts.Engine != nil || c.groups != nil) && index != ServicesIndex {
+	switch {
+	case index == ServicesIndex:
+		return expr.Parse(raw)
+	case c.groups != nil:
+		return expr.ParseShared(raw), nil
+	case c.opts.Engine != nil:
 		return expr.ParsePlugged(raw), nil
 	}
 	return expr.Parse(raw)

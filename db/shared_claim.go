@@ -93,7 +93,7 @@ func (s *shared) giveBack(p *Pending, c *engine.Claimed) {
 // back makes a claimed record visible again, without an expiration time: under its key, or where
 // that has a record by now, under the next one behind it that has none.
 func (s *shared) back(c *engine.Claimed) error {
-	stored := append(record.AppendXT(nil, record.MaxXT), c.Value...)
+	stored := append(s.appendXT(nil, record.MaxXT), c.Value...)
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: c.Key.Key, Value: stored}
 	for n := 1; ; n++ {
 		taken, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (bool, error) {

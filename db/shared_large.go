@@ -7,7 +7,6 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
-	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 )
@@ -30,9 +29,9 @@ var errRestless error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngi
 func (s *shared) one(dst, key []byte, r store.Reader) ([]byte, *engine.Record, error) {
 	names := []engine.Key{s.key(key)}
 	recs, err := s.groups.Read(context.Background(), names)
-	asked, wanted := 0, 0
+	asked, wanted, prefix := 0, 0, s.db.prefixSize()
 	for err == nil && len(recs) > 0 && recs[0].Left > 0 && (asked == 0 || wanted > 0) { // it may have grown
-		if size := record.XTSize + recs[0].Left; r != nil && cap(dst)-len(dst) < size && size > asked {
+		if size := prefix + recs[0].Left; r != nil && cap(dst)-len(dst) < size && size > asked {
 			more, err := r.Large(size - asked)
 			if err != nil {
 				return dst, nil, err
@@ -45,11 +44,11 @@ func (s *shared) one(dst, key []byte, r store.Reader) ([]byte, *engine.Record, e
 		return dst, nil, engineError(err)
 	}
 	if asked == 0 {
-		dst, err = appendStored(dst, &recs[0], r)
+		dst, err = s.appendStored(dst, &recs[0], r)
 		return dst, &recs[0], err
 	}
-	value := recs[0].Value[:max(0, min(wanted-record.XTSize, len(recs[0].Value)))]
-	return pieces.Append(record.AppendXT(dst, recs[0].XT), value), &recs[0], nil
+	value := recs[0].Value[:max(0, min(wanted-prefix, len(recs[0].Value)))]
+	return pieces.Append(s.appendXT(dst, recs[0].XT), value), &recs[0], nil
 }
 
 // fetch reads values that were left out of some records, for which it asks p for room. A record that
@@ -215,6 +214,6 @@ func (s *shared) visitLarge(r *engine.Record, from source, visit func(key, value
 	if err != nil || len(page.Records) == 0 || engine.Compare(page.Records[0].Key, r.Key) != 0 {
 		return true, err
 	}
-	stored, _ := appendStored(nil, &page.Records[0], nil)
+	stored, _ := s.appendStored(nil, &page.Records[0], nil)
 	return visit(r.Key.Key, stored), nil
 }

@@ -28,16 +28,24 @@ func (s *sharedStore) Get(dst, key []byte, r store.Reader) (value []byte, found 
 }
 
 // appendStored appends the stored form of a record, or what r wants of it.
-func appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
-	value := rec.Value
-	if size := record.XTSize + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
+func (s *shared) appendStored(dst []byte, rec *engine.Record, r store.Reader) ([]byte, error) {
+	value, prefix := rec.Value, s.db.prefixSize()
+	if size := prefix + len(value); r != nil && size >= store.LargeValue && cap(dst)-len(dst) < size {
 		wanted, err := r.Large(size)
 		if err != nil {
 			return dst, err
 		}
-		value = value[:max(0, wanted-record.XTSize)]
+		value = value[:max(0, wanted-prefix)]
 	}
-	return pieces.Append(record.AppendXT(dst, rec.XT), value), nil
+	return pieces.Append(s.appendXT(dst, rec.XT), value), nil
+}
+
+// appendXT appends what stands before a value in its stored form.
+func (s *shared) appendXT(dst []byte, xt int64) []byte {
+	if s.db.persistent() {
+		return dst
+	}
+	return record.AppendXT(dst, xt)
 }
 
 // Sizes of the pages of a scan. A cursor that moves by one record looks at two, and a page of a
@@ -85,7 +93,7 @@ func (s *shared) pages(from store.Start, of source, visit func(key, value []byte
 			if r.Left > 0 {
 				on, err = s.visitLarge(r, of, visit)
 			} else {
-				stored, _ = appendStored(stored[:0], r, nil)
+				stored, _ = s.appendStored(stored[:0], r, nil)
 				on = visit(r.Key.Key, stored)
 			}
 			if err != nil || !on {
@@ -167,7 +175,7 @@ func (v *view) Get(dst, key []byte, r store.Reader) (value []byte, found bool, e
 	if !found {
 		return dst, false, nil
 	}
-	dst, err = appendStored(dst, &rec, r)
+	dst, err = v.of.appendStored(dst, &rec, r)
 	return dst, true, err
 }
 

@@ -17,7 +17,6 @@ import (
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/mem"
 	"gotycoon/db/record"
-	"gotycoon/ulog"
 )
 
 // clocked is an engine whose clock a test moves.
@@ -295,7 +294,6 @@ func TestWhatAnEngineRefuses(t *testing.T) {
 	for want, err := range map[string]error{
 		"2: invalid operation: the key is longer than 10 bytes":                      d.Set(nil, make([]byte, 11), nil, record.Never),
 		"2: invalid operation: the engine keeps values of at most 100 bytes":         d.Set(nil, []byte("k"), make([]byte, 101), record.Never),
-		"1: not implemented: there is no file; use ktremotemgr backup":               d.Synchronize(true, func(string, ulog.Stamp) error { return nil }),
 		"2: invalid operation: the engine changes at most 5 records in one step":     bulkOf(d, 6, true),
 		"2: invalid operation: only the file of a database on disk can be compacted": d.Compact(),
 	} {
@@ -305,7 +303,7 @@ func TestWhatAnEngineRefuses(t *testing.T) {
 	n, err := d.Count(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 300, n)
-	for _, expr := range []string{"x#ktopts=p", "x#ktcapcnt=5", "x#ktcapsiz=5"} {
+	for _, expr := range []string{"x#ktcapcnt=5", "x#ktcapsiz=5"} {
 		_, err := Open([]string{expr}, Options{Shared: mem.New(mem.Options{}).Server("a")})
 		require.ErrorContains(t, err, "needs a database of the server's own")
 	}

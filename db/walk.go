@@ -152,7 +152,11 @@ func (d *DB) Size() int64 {
 // Status returns the rows of the procedure status. Rows about the layout of the original's files
 // have the values of a fresh file there.
 func (d *DB) Status(p *Pending) (map[string]string, error) {
-	rows := expr.StatusRows(d.expr)
+	as := d.expr
+	if e, err := expr.Parse(d.expr.Raw); d.shared != nil && err == nil && e.Kind != expr.Text {
+		as = e // a database casket.kct shows what scripts look for in a file of this name
+	}
+	rows := expr.StatusRows(as)
 	rows["path"] = d.path()
 	if d.shared != nil {
 		rows["realtype"] = rows["type"] // clients of databases in memory look there
@@ -186,6 +190,15 @@ type Measures struct {
 	Expired int64           // records removed since the start because their time was over
 	Evicted int64           // records removed since the start because of a limit
 	File    filestore.Stats // of a database OnDisk, text databases included
+}
+
+// MergeError returns why the runs of the database's file cannot be merged into its records, nil if
+// the latest attempt went well. Until they can, they pile up.
+func (d *DB) MergeError() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Stats().MergeErr
 }
 
 // CheckpointError returns why the latest checkpoint of the database's file has failed, nil if it

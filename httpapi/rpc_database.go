@@ -71,8 +71,8 @@ func rpcSynchronize(c *call) error {
 	if name, _ := c.in.Get("command"); len(name) > 0 {
 		command, limit := string(name), c.backupLimit()
 		post = func(path string, ts ulog.Stamp) error { return c.runCommand(command, path, min(ts, limit)) }
-		if c.db.Info().Shared { // it refuses every command, and first what is no command
-			if err := c.checkCommand(command); err != nil {
+		if c.db.Info().Shared { // a file is made first, which may take long
+			if err := c.findCommand(command); err != nil {
 				return errors.Join(dberr.ErrPostproc, err)
 			}
 		}
@@ -106,6 +106,23 @@ func (c *call) checkCommand(name string) error {
 	return nil
 }
 
+// findCommand returns why a command could not be run.
+func (c *call) findCommand(name string) error {
+	if err := c.checkCommand(name); err != nil {
+		return err
+	}
+	_, err := exec.LookPath(c.commandPath(name))
+	if err != nil {
+		c.opts.Logger.Error("execution failed: " + err.Error())
+	}
+	return err
+}
+
+// commandPath is the file of a command.
+func (c *call) commandPath(name string) string {
+	return c.opts.CmdDir + string(filepath.Separator) + name
+}
+
 // runCommand runs a command of synchronize, such as a backup script, through the shell as
 // "CMDDIR/NAME" "PATH" "TIMESTAMP". The command inherits the server's environment, working
 // directory and output.
@@ -116,8 +133,7 @@ func (c *call) runCommand(name, path string, ts ulog.Stamp) error {
 	}
 	what := fmt.Sprintf("%s %q", name, path)
 	log.Log(context.Background(), klog.LevelSystem, "executing: "+what)
-	program := c.opts.CmdDir + string(filepath.Separator) + name
-	line := fmt.Sprintf("%s %s %s", quote(program), quote(path), quote(fmt.Sprintf("%020d", ts)))
+	line := fmt.Sprintf("%s %s %s", quote(c.commandPath(name)), quote(path), quote(fmt.Sprintf("%020d", ts)))
 	cmd := exec.Command("/bin/sh", "-c", line)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {

@@ -65,7 +65,7 @@ func dbStatus(c call) int {
 
 // processor returns a function that calls the script's file processor with path, count and size. It
 // returns nil if the argument is no file processor.
-func (c call) processor(i int) func(d *db.DB) bool {
+func (c call) processor(i int) func(d *db.DB, path string) bool {
 	v := c.l.Get(i)
 	args := []lua.LValue{}
 	if t, ok := v.(*lua.LTable); ok {
@@ -74,9 +74,9 @@ func (c call) processor(i int) func(d *db.DB) bool {
 	if v.Type() != lua.LTFunction {
 		return nil
 	}
-	return func(d *db.DB) bool {
+	return func(d *db.DB, path string) bool {
 		n, _ := d.Count(c.s.owed) // an error is left to the operation itself
-		results, err := c.protect(v, 1, append(args, lua.LString(d.Info().Path), lua.LNumber(n), lua.LNumber(d.Size()))...)
+		results, err := c.protect(v, 1, append(args, lua.LString(path), lua.LNumber(n), lua.LNumber(d.Size()))...)
 		return err == nil && lua.LVAsBool(results[0])
 	}
 }
@@ -88,8 +88,8 @@ func dbSynchronize(c call) int {
 		if process == nil {
 			return d.Synchronize(hard, nil)
 		}
-		return d.Synchronize(hard, func(string, ulog.Stamp) error {
-			if !process(d) {
+		return d.Synchronize(hard, func(path string, _ ulog.Stamp) error {
+			if !process(d, path) {
 				return dberr.ErrPostproc
 			}
 			return nil
@@ -104,18 +104,18 @@ var errProcess error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "pr
 func dbOccupy(c call) int {
 	process := c.processor(3)
 	return c.pushBool(c.handleOf(1).visit(c, func(d *db.DB) error {
-		if process != nil && !process(d) {
+		if process != nil && !process(d, d.Info().Path) {
 			return errProcess
 		}
 		return nil
 	}))
 }
 
-// dbCopy copies the file of the database.
+// dbCopy copies the file of the database, or that which is made of a database in an engine.
 func dbCopy(c call) int {
 	dest := c.text(2)
 	return c.pushBool(c.handleOf(1).do(c, func(d *db.DB) error {
-		if !d.Info().OnDisk {
+		if !d.Info().OnDisk && !d.Info().Shared {
 			return dberr.ErrPostproc
 		}
 		return d.Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(dest, path) })

@@ -51,14 +51,19 @@ func logAlarms(c *db.Catalog) []alarm {
 			"what was acknowledged is there", err)}}
 }
 
-// fileAlarms tells of database files that cannot be written, and of databases that were opened
-// without acknowledged updates.
+// fileAlarms tells of database files that cannot be written or merged, and of databases that were
+// opened without acknowledged updates.
 func fileAlarms(c *db.Catalog) (all []alarm) {
 	var lacking []string
 	for _, d := range c.All() {
 		if err := d.CheckpointError(); err != nil {
 			all = append(all, alarm{name: alarmFile, text: fmt.Sprintf(
 				"the file %s cannot be written, its updates stay in memory and in the update log: %v", d.Info().Path, err)})
+		}
+		if err := d.MergeError(); err != nil {
+			all = append(all, alarm{name: alarmFile, text: fmt.Sprintf(
+				"the file %s takes updates, but they cannot be merged into its records: "+
+					"it grows, and requests get slower: %v", d.Info().Path, err)})
 		}
 		if d.Info().PassedOver != nil {
 			lacking = append(lacking, d.Info().Path)

@@ -90,7 +90,7 @@ func (c *Config) checkDaemonPaths() error {
 	}
 	paths := slices.Concat(c.Plugins.paths(), c.TLS.paths(), []string{
 		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.servicesDatabase(),
-		c.Access.Path, c.Members.Secret, c.OnRole,
+		c.Access.Path, c.Members.Secret, c.OnRole, c.Engine.Copies,
 	})
 	for _, path := range paths {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {

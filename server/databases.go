@@ -61,7 +61,7 @@ func (d *databases) open(live *live) (failed error) {
 		Logger:         d.log.Logger,
 	}
 	if d.shared != nil {
-		d.shared.use(&opts, &c.Engine)
+		d.shared.use(&opts, c)
 	}
 	restore := restorer{d.snapshots, c.Databases, opts}
 	found, err := restore.files()

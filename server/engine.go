@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/relay"
+	"gotycoon/db/rebuild"
 	"gotycoon/httpapi"
 )
 
@@ -133,9 +136,22 @@ func (c *Config) adopt(setup pg.Setup) error {
 	return nil
 }
 
+// copies returns the directory for the files of commands, which no other server of the machine has.
+func (c *Config) copies() string {
+	place := c.Engine.Copies
+	if place == "" {
+		place = os.Getenv("TMPDIR")
+	}
+	if place == "" {
+		place = "/var/tmp" // which is on a disk, and may be large
+	}
+	return filepath.Join(place, fmt.Sprintf("ktserver-%d", c.Port))
+}
+
 // use has a catalog keep its databases in the engine.
-func (s *sharedEngine) use(o *db.Options, c *EngineConfig) {
-	o.Shared = s.Engine
+func (s *sharedEngine) use(o *db.Options, cfg *Config) {
+	c := &cfg.Engine
+	o.Shared, o.Copies = s.Engine, db.Copies{Dir: cfg.copies(), Write: rebuild.Write}
 	o.Gather = gather.Options{
 		Lanes: c.Lanes, Readers: c.Readers, Group: c.Group, Queue: c.Queue, QueueBytes: int(c.QueueSize), Timeout: c.Timeout,
 	}

@@ -17,6 +17,7 @@ type EngineConfig struct {
 	KeepAge   time.Duration // of the engine's log (-engine-log-age); 1 h
 	KeepSize  int64         // and its size (-engine-log-size); 4 GiB
 	Wait      time.Duration // for the engine at the start (-engine-wait); 30 s
+	Copies    string        // where files for commands of synchronize are made (-engine-copies); $TMPDIR, /var/tmp
 }
 
 // IsEngineURL reports whether a value of -pldb is the URL of an engine that several servers share.

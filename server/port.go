@@ -185,6 +185,7 @@ func (p *dataPort) stop() {
 	slow := time.AfterFunc(p.Timeout, func() {
 		p.server.Each(portserver.Session.Cut)
 		p.Scripts.stopCalls()
+		p.Catalog.EndCopies()
 	})
 	stalled := time.AfterFunc(stopGrace, func() {
 		p.server.Each(func(s portserver.Session) { s.(*conn).cutFollower() })

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -34,7 +35,7 @@ type fileRow struct {
 	Overlay     int64   `json:"overlay"`
 	Checkpoints uint64  `json:"checkpoints"`
 	Seconds     float64 `json:"seconds"` // sum of all checkpoints
-	Error       string  `json:"error"`   // of the latest checkpoint
+	Error       string  `json:"error"`   // of the latest checkpoint, or else of the latest merge
 	Stalls      int64   `json:"stalls"`
 	Stalled     float64 `json:"stalled"` // seconds
 }
@@ -61,8 +62,8 @@ func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
 	if d.Info().OnDisk {
 		n, seconds, _ := m.File.Checkpoints.Snapshot(1e-9)
 		row.File = &fileRow{Overlay: m.File.OverlayBytes, Checkpoints: n, Seconds: seconds, Stalls: m.File.Stalls, Stalled: m.File.Stalled.Seconds()}
-		if m.File.Err != nil {
-			row.File.Error = m.File.Err.Error()
+		if err := cmp.Or(m.File.Err, m.File.MergeErr); err != nil {
+			row.File.Error = err.Error()
 		}
 	}
 	return row

@@ -25,6 +25,7 @@ func databaseMetrics() []Definition {
 		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other was slowed down or stopped. Files only.", of},
 		{"gotycoon_database_compacting", Gauge, "1 while the file is being compacted. Files only.", of},
 		{"gotycoon_database_compact_copied_bytes", Gauge, "Bytes of keys and values that the compaction under way has copied. Files only.", of},
+		{"gotycoon_database_merge_failing", Gauge, "1 when the latest piece of a merge has failed: runs pile up in the file. Files only.", of},
 		{"gotycoon_database_compact_failing", Gauge, "1 when the latest compaction has failed, was aborted, or gave way to clients. Files only.", of},
 		{"gotycoon_database_compactions_total", Counter, "Compactions of the file that have ended well. Files only.", of},
 		{"gotycoon_database_passed_over", Gauge, "1 when the file was opened without acknowledged updates that only its update log has. Files only.", of},
@@ -57,6 +58,7 @@ func readDatabase(s *sink, d *db.DB) {
 	s.count("gotycoon_database_overlay_bytes", m.File.OverlayBytes, name, index)
 	s.histogram("gotycoon_database_checkpoint_duration_seconds", m.File.Checkpoints, perNano, name, index)
 	s.put("gotycoon_database_checkpoint_failing", boolean(m.File.Err != nil), name, index)
+	s.put("gotycoon_database_merge_failing", boolean(m.File.MergeErr != nil), name, index)
 	s.count("gotycoon_database_runs", m.File.Runs, name, index)
 	s.put("gotycoon_database_brake", m.File.Fill, name, index)
 	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)

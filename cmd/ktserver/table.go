@@ -164,6 +164,8 @@ func (o *options) rows() []*option {
 			help: "up to which `size` the engine keeps its log"},
 		{name: "engine-wait", value: cli.Duration(&o.Engine.Wait), section: "engine", absent: "30",
 			help: "wait so many seconds for the engine at the start"},
+		{name: "engine-copies", value: textValue(&o.Engine.Copies), section: "engine", absent: "$TMPDIR or /var/tmp",
+			help: "`directory` in which the files are made that commands of synchronize are given"},
 
 		{name: "memcache-port", value: integer(&o.Plugins.MemcachePort), section: "memcache",
 			help: "serve memcached clients on this port"},

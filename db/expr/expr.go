@@ -66,6 +66,15 @@ func (e *Expr) VersionsPossible() error {
 	return nil
 }
 
+// ParseShared parses the expression of a database in an engine that servers share. It is a name,
+// behind which are the parameters.
+func ParseShared(s string) Expr {
+	e := ParsePlugged(s)
+	e.Path, _, _ = strings.Cut(s, "#")
+	e.Name = e.Path
+	return e
+}
+
 // ParsePlugged parses the expression of a database in an engine. The engine is given the whole
 // expression, and clients know the database by what follows the last slash, parameters included.
 // Only ktopts, ktcapcnt and ktcapsiz have a meaning here.

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,6 +55,40 @@ func TestEarlierVersionsRefuseAFileWithTrimmedRuns(t *testing.T) {
 	m, err := metaOf(s.file)
 	require.NoError(t, err)
 	require.Equal(t, formatVersion, m.Format)
+}
+
+// A damaged block stops the merge, which is told until a merge goes well. Updates are taken and
+// read meanwhile.
+func TestADamagedBlockIsTold(t *testing.T) {
+	s, _ := quiet(t, Options{Limit: 1 << 30})
+	s.Apply(1, []update.Update{set("a", "old"), set("b", "old")})
+	require.NoError(t, s.Merge())
+	flip := func() {
+		require.NoError(t, s.file.Update(func(tx *bolt.Tx) error {
+			b := tx.Bucket([]byte(run.PackedBucket))
+			name, raw := b.Cursor().First()
+			raw = bytes.Clone(raw)
+			raw[len(raw)/2] ^= 1
+			return b.Put(bytes.Clone(name), raw)
+		}))
+	}
+	flip()
+	require.NoError(t, s.Stats().MergeErr)
+	want := map[string]string{"a": "new", "b": "new"}
+	s.Apply(2, []update.Update{set("a", "new"), set("b", "new")})
+	require.NoError(t, s.Checkpoint(), "the file takes updates")
+	require.ErrorIs(t, s.Merge(), run.ErrDamaged)
+	require.ErrorIs(t, s.Stats().MergeErr, run.ErrDamaged)
+	require.NoError(t, s.Checkpoint())
+	require.ErrorIs(t, s.Stats().MergeErr, run.ErrDamaged, "a checkpoint does not end it")
+	value, found, err := s.Get(nil, []byte("a"), nil)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, "new", string(value))
+	flip()
+	require.NoError(t, s.Merge())
+	require.NoError(t, s.Stats().MergeErr)
+	requireEqual(t, want, s)
 }
 
 // A bucket of packed records without a record would be an unknown bucket in a file of an older

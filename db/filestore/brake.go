@@ -75,16 +75,17 @@ type brake struct {
 
 	adjusted int64 // memory at which note last found the rate; guarded by applyMu
 
-	mu      sync.Mutex    // guards the fields below; nothing else is locked under it
-	room    *sync.Cond    // signalled when a flush ends, well or not
-	next    time.Time     // the clock of the brake
-	flush   speed         // of flushes
-	merge   speed         // of merges
-	err     error         // why the last checkpoint failed
-	waiting int64         // writers that wait now
-	stalls  int64         // waits so far
-	stalled time.Duration // how long at least one writer has waited, the present wait left out
-	began   time.Time     // when waiting was last 0 and somebody came
+	mu       sync.Mutex    // guards the fields below; nothing else is locked under it
+	room     *sync.Cond    // signalled when a flush ends, well or not
+	next     time.Time     // the clock of the brake
+	flush    speed         // of flushes
+	merge    speed         // of merges
+	err      error         // why the last checkpoint failed
+	unmerged error         // why the last piece of a merge failed
+	waiting  int64         // writers that wait now
+	stalls   int64         // waits so far
+	stalled  time.Duration // how long at least one writer has waited, the present wait left out
+	began    time.Time     // when waiting was last 0 and somebody came
 }
 
 // speed is the latest rate of some work, in bytes per second; 0: unknown.
@@ -230,6 +231,13 @@ func (b *brake) flushed(err error) {
 	defer b.mu.Unlock()
 	b.err = err
 	b.room.Broadcast()
+}
+
+// merged says that a piece of a merge has ended: well, or with an error.
+func (b *brake) merged(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unmerged = err
 }
 
 // worked says how long a flush or a merge took for so many bytes of updates.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
 
@@ -233,6 +234,9 @@ func (o *overlay) estimate(lower *below, sum usage) (u usage, exact bool, err er
 			continue
 		}
 		size, err := lower.size(key)
+		if errors.Is(err, run.ErrDamaged) {
+			continue // the merge tells of it; no block of the file keeps updates out of the file
+		}
 		if err != nil {
 			return usage{}, false, err
 		}

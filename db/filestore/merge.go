@@ -52,6 +52,7 @@ func (s *Store) mergeOn(early bool) (more bool, err error) {
 		return false, err
 	}
 	more, err = s.mergePiece(early)
+	s.brake.merged(err)
 	if err != nil || more && s.Meta().MergeRun != 0 {
 		return more, err
 	}

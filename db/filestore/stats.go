@@ -47,6 +47,7 @@ type Stats struct {
 	Fill         float64            // how far the debt is, see brake.go: 0 none, 1 writers stop
 	Checkpoints  *metrics.Histogram // durations of flushes in nanoseconds, failed ones included
 	Err          error              // why the last flush failed
+	MergeErr     error              // why the last piece of a merge failed
 	Stalls       int64              // updates that were slowed down or stopped
 	Stalled      time.Duration      // how long at least one update was waiting
 	Compaction   CompactionStats
@@ -58,7 +59,7 @@ func (s *Store) Stats() Stats {
 	st := Stats{OverlayBytes: b.memory(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times, Compaction: s.compactor.stats()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st.Err, st.Stalls, st.Stalled = b.err, b.stalls, b.stalled
+	st.Err, st.MergeErr, st.Stalls, st.Stalled = b.err, b.unmerged, b.stalls, b.stalled
 	if b.waiting > 0 {
 		st.Stalled += time.Since(b.began)
 	}

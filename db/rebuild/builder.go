@@ -183,6 +183,19 @@ func (b *Builder) Commit(m filestore.Meta) (err error) {
 	return b.rename()
 }
 
+// Write writes a new file with the records that records puts, in ascending order, their values in
+// stored form.
+func Write(path string, m filestore.Meta, records func(put func(key, value []byte) error) error) error {
+	b, err := New(path, Options{})
+	if err != nil {
+		return err
+	}
+	if err := records(b.Append); err != nil {
+		return errors.Join(err, b.Discard())
+	}
+	return b.Commit(m)
+}
+
 // complete writes the rest of the file, and makes the file survive a power cut.
 func (b *Builder) complete(m filestore.Meta) error {
 	root, err := b.tree.finish()

@@ -7,8 +7,8 @@
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
-// check, replication, sync.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, pairs, latency,
+// ladder, check, replication, sync, engine (needs PostgreSQL).
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency,ladder", "measurements to take")
+	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,pairs,latency,ladder", "measurements to take")
 	b := &bench{out: os.Stdout}
 	flag.StringVar(&b.server, "server", "bin/ktserver", "ktserver binary")
 	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
@@ -91,9 +91,11 @@ func (b *bench) measurements() []measurement {
 		{"admin", b.admin},
 		{"replication", b.replication},
 		{"sync", b.sync},
+		{"pairs", b.pairs},
 		{"latency", b.latency},
 		{"ladder", b.ladder},
 		{"check", b.check},
+		{"engine", b.engine},
 	}
 }
 

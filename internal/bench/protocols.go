@@ -40,9 +40,9 @@ func httpReply(in []byte) (int, error) {
 	if !bytes.HasPrefix(in, []byte("HTTP/1.1 2")) {
 		return 0, fmt.Errorf("reply %q", in)
 	}
-	const name = "\r\nContent-Length: "
+	const name = "ength: " // of Content-Length, or Content-length as the services have it
 	length := 0
-	if at := bytes.Index(in[:head+2], []byte(name)); at >= 0 {
+	if at := bytes.Index(in[:head], []byte(name)); at >= 0 {
 		digits, _, _ := bytes.Cut(in[at+len(name):], []byte("\r\n"))
 		n, err := strconv.Atoi(string(digits))
 		if err != nil {
@@ -80,6 +80,19 @@ func redisKey(out []byte, random uint64) []byte {
 	key := smallKeys(room[:0], random)
 	out = strconv.AppendInt(append(out, '$'), int64(len(key)), 10)
 	return append(append(append(out, "\r\n"...), key...), "\r\n"...)
+}
+
+func httpPath(path string) protocol {
+	return protocol{reply: httpReply, request: func(out []byte, _ shot) []byte {
+		return append(append(append(out, "GET "...), path...), " HTTP/1.1\r\nHost: localhost\r\n\r\n"...)
+	}}
+}
+
+func memcachedSet(keys keyMaker) protocol {
+	rest := fmt.Sprintf(" 0 0 %d\r\n%s\r\n", valueSize, strings.Repeat("x", valueSize))
+	return protocol{reply: lineReply("STORED\r\n"), request: func(out []byte, s shot) []byte {
+		return append(keys(append(out, "set "...), s.random), rest...)
+	}}
 }
 
 func memcachedGet(keys keyMaker) protocol {

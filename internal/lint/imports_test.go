@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/engine", "db/engine/gather", "db/engine/pg", "db/engine/relay", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "client/wire/frame", "cluster", "cluster/election", "db", "db/dberr", "db/engine", "db/engine/gather", "db/engine/pg", "db/engine/relay", "db/expr", "db/gate", "db/plugged", "db/rebuild", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/version", "internal/vfs", "internal/words", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
@@ -89,7 +89,7 @@ var arrows = map[string][]string{
 	"tools/redisfile":             {},
 	"tools/show":                  {},
 	"tools/timed":                 {"db", "db/dberr", "db/expr", "db/filestore", "db/rebuild", "db/record", "db/replay", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
-	"tools/util":                  {"client", "client/wire/tsv", "db", "db/checksum", "db/engine", "db/engine/pg", "db/record", "httpapi/date", "internal/version", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
+	"tools/util":                  {"client", "client/wire/tsv", "db", "db/checksum", "db/engine", "db/engine/pg", "db/rebuild", "db/record", "httpapi/date", "internal/version", "internal/vfs", "snapshot", "tools/cli", "tools/manual", "tools/show", "ulog"},
 	"tools/replsql":               {"internal/version"}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
 	"tools/cli":                   {"internal/tlsfiles", "internal/version", "tools/manual"},
@@ -125,7 +125,7 @@ var arrows = map[string][]string{
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
 	"internal/runcluster":  {"db/engine/pg", "internal/pgserver"},
-	"internal/bench":       {"client/wire/frame", "internal/histogram", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"client/wire/frame", "db/engine/pg", "internal/histogram", "internal/pgserver", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},

@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"gotycoon/db"
 	"gotycoon/db/checksum"
-	"gotycoon/db/engine"
 	"gotycoon/db/engine/pg"
-	"gotycoon/db/record"
-	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
 
@@ -82,10 +78,16 @@ func engineInit(ctx context.Context, c *call) error {
 	if *sid < 1 || *sid > 65535 {
 		return usageError("-sid: must be from 1 to 65535")
 	}
-	for i, name := range names {
-		if strings.ContainsAny(name, "/#") || slices.Contains(names[:i], name) {
-			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no / and no #", name))
+	var plain []string
+	for _, expr := range names {
+		name, param, given := strings.Cut(expr, "#")
+		if given && param != "ktopts=p" {
+			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
+		if strings.Contains(name, "/") || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no /", expr))
+		}
+		plain = append(plain, name)
 	}
 	made, err := pg.Init(ctx, c.args[0], pg.Setup{SID: uint16(*sid), Log: !*noLog, Databases: names})
 	if err != nil {
@@ -139,7 +141,7 @@ func engineCheck(ctx context.Context, c *call) error {
 	if err := c.parseAt(1, 1); err != nil {
 		return err
 	}
-	return c.withEngine(ctx, func(catalog *db.Catalog) error {
+	return c.withEngine(ctx, func(_ *pg.Engine, catalog *db.Catalog) error {
 		var wrong []error
 		for i := range catalog.Len() {
 			d := catalog.DB(i)
@@ -173,68 +175,10 @@ func engineCheck(ctx context.Context, c *call) error {
 	})
 }
 
-// engineLoad stores the records of a snapshot. Other records of the database stay.
-func engineLoad(ctx context.Context, c *call) error {
-	if err := c.parseAt(2, 3); err != nil {
-		return err
-	}
-	in := c.stdin
-	if len(c.args) == 3 {
-		f, err := os.Open(c.args[2])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
-	}
-	e, err := c.openEngine(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = e.Close() }() // what is stored is stored
-	setup := e.Setup()
-	d := slices.Index(setup.Databases, c.args[1])
-	if d < 0 {
-		return fmt.Errorf("the engine has no database %q", c.args[1])
-	}
-	records, err := snapshot.NewReader(in)
-	if err != nil {
-		return fmt.Errorf("the snapshot: %w", err)
-	}
-	n, err := e.Load(ctx, func() (engine.Change, error) { return nextRecord(records, setup.SID, uint16(d)) })
-	if err != nil {
-		return fmt.Errorf("after %d records: %w; the same command can be given again", n, err)
-	}
-	_, err = fmt.Fprintf(c.out, "%d records were loaded\n", n)
-	return err
-}
-
-// nextRecord reads a record of a snapshot, which is stored as it is, with its expiration time.
-func nextRecord(from *snapshot.Reader, sid, dbid uint16) (engine.Change, error) {
-	key, stored, err := from.Next()
-	if err != nil {
-		return engine.Change{}, err
-	}
-	key, stored = slices.Clone(key), slices.Clone(stored)
-	xt, value, ok := record.Split(stored)
-	if !ok {
-		return engine.Change{}, fmt.Errorf("the snapshot: the record %.40q has no expiration time", key)
-	}
-	return engine.Change{
-		Key: engine.Key{DB: dbid, Key: key}, Value: value, XT: xt, If: engine.Any,
-		Log: []ulog.Update{{SID: sid, DBID: dbid, Op: ulog.OpSet, Key: key, Value: stored}},
-	}, nil
-}
-
-// openEngine opens the engine at the first argument. For how long its log is kept is for the servers
-// to say.
-func (c *call) openEngine(ctx context.Context) (*pg.Engine, error) {
-	return pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
-}
-
-// withEngine opens the databases of the engine at the first argument.
-func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) error) error {
-	e, err := c.openEngine(ctx)
+// withEngine opens the engine at the first argument, and its databases. For how long its log is kept
+// is for the servers to say.
+func (c *call) withEngine(ctx context.Context, work func(e *pg.Engine, catalog *db.Catalog) error) error {
+	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
 	if err != nil {
 		return err
 	}
@@ -243,7 +187,7 @@ func (c *call) withEngine(ctx context.Context, work func(catalog *db.Catalog) er
 	if err != nil {
 		return errors.Join(err, e.Close())
 	}
-	err = work(catalog)
+	err = work(e, catalog)
 	return errors.Join(err, catalog.Close(), e.Close())
 }
 

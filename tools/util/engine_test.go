@@ -2,6 +2,8 @@ package util_test
 
 import (
 	"bytes"
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/engine/pg/pgtest"
+	"gotycoon/db/filestore"
+	"gotycoon/db/rebuild"
+	"gotycoon/db/record"
 	"gotycoon/snapshot"
 )
 
@@ -88,15 +93,57 @@ func TestEngine(t *testing.T) {
 	fails("'ktutilmgr engine init", "status", url)
 }
 
+// A database file is loaded into a database whose records expire, and into one of which they do not,
+// whichever of the two it is from. A file that lacks what is in its log is refused.
+func TestEngineLoadsDatabaseFiles(t *testing.T) {
+	url, dir := postgres.URL(t), t.TempDir()
+	require.Contains(t, succeed(t, "", "engine", "init", url, "mortal", "lasting#ktopts=p"), "mortal lasting#ktopts=p")
+	require.Contains(t, succeed(t, "", "engine", "status", url), "\ndatabase 1: lasting#ktopts=p, 0 records, ")
+	r := command("", "engine", "init", url, "mortal", "lasting")
+	require.Contains(t, r.stderr, `["mortal" "lasting#ktopts=p"], not ["mortal" "lasting"]`)
+	write := func(name string, m filestore.Meta, value string) string {
+		path := filepath.Join(dir, name)
+		m.ID = filestore.NewID()
+		require.NoError(t, rebuild.Write(path, m, func(put func(key, value []byte) error) error {
+			return errors.Join(put([]byte(name), []byte(value)), put([]byte("z"+name), []byte(value)))
+		}))
+		return path
+	}
+	later := string(record.AppendXT(nil, 1<<33)) + "later"
+	for _, file := range []string{
+		write("a.kct", filestore.Meta{Clean: true}, later),
+		write("b.kch", filestore.Meta{Clean: true, Persistent: true}, "ever"),
+	} {
+		for _, name := range []string{"mortal", "lasting"} {
+			require.Equal(t, "2 records were loaded\n", succeed(t, "", "engine", "load", url, name, file))
+		}
+	}
+	r = command("", "engine", "load", url, "mortal", write("c.kct", filestore.Meta{}, later))
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.stderr, "kttimedmgr dump "+filepath.Join(dir, "c.kct"))
+
+	c, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer c.Close(t.Context())
+	for db, want := range map[string]string{"r0": "a.kct later 8589934592, b.kch ever 1099511627775, za.kct later 8589934592, zb.kch ever 1099511627775",
+		"r1": "a.kct later 1099511627775, b.kch ever 1099511627775, za.kct later 1099511627775, zb.kch ever 1099511627775"} {
+		var got string
+		require.NoError(t, c.QueryRow(t.Context(), `SELECT string_agg(convert_from(k, 'UTF8') || ' ' || convert_from(v, 'UTF8') || ' ' || xt, ', ' ORDER BY k)
+			FROM gotycoon.`+db).Scan(&got))
+		require.Equal(t, want, got)
+	}
+}
+
 // Mistakes are told before anything is asked of an engine, and no message has a password.
 func TestEngineUsage(t *testing.T) {
 	for why, args := range map[string][]string{
 		"init, status, check, load, renew or drop": {},
-		"is no URL":                                   {"status", "localhost"},
-		"name the databases":                          {"init", "postgres://h/d"},
-		"from 1 to 65535":                             {"init", "postgres://h/d", "-sid", "0", "a"},
-		"have no / and no #":                          {"init", "postgres://h/d", "a/b"},
-		"different from each other":                   {"init", "postgres://h/d", "a", "a"},
+		"is no URL":                    {"status", "localhost"},
+		"name the databases":           {"init", "postgres://h/d"},
+		"from 1 to 65535":              {"init", "postgres://h/d", "-sid", "0", "a"},
+		"have no /":                    {"init", "postgres://h/d", "a/b"},
+		"has one parameter, #ktopts=p": {"init", "postgres://h/d", "a", "b#ktopts=p#bnum=5"},
+		"different from each other":    {"init", "postgres://h/d", "a", "a#ktopts=p"},
 		"there is no engine redis://, only postgres:": {"init", "redis://h/d", "a"},
 	} {
 		r := command("", append([]string{"engine"}, args...)...)

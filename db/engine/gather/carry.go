@@ -188,7 +188,7 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 
 // finish answers the tasks whose changes were made, and puts back those that have lost.
 func (l *lane) finish(r *engine.Result) {
-	l.fails = 0
+	l.fails, l.crowd = 0, len(l.group)+l.waiting()
 	made := r.Made()
 	if !made && l.broad {
 		l.halve()

@@ -29,7 +29,15 @@
 // # Lanes
 //
 // Operations on one key go to one of a few lanes by the hash of the key. So two of them on the same
-// key never compete in different groups of this server. Each lane writes one group at a time.
+// key hardly ever compete in different groups of this server. Each lane writes one group at a time.
+//
+// How many lanes are used follows from the groups. Each has a price of its own in the engine (a
+// statement, a note, a commit), so one lane with groups of 64 needs two thirds of the processor
+// that two lanes with groups of 32 do; but one lane keeps at most one processor of the engine busy.
+// A lane is added when groups have become so large (128) that the price does not matter any more,
+// and given up again when they are small. After such a change an operation may meet another one on
+// its key in another lane: then the conditions decide, as between servers. DoAll keeps to one
+// number.
 //
 // Everything else has one lane of its own, the broad one: operations on several keys (which are
 // made as a whole), clears, and groups with a guard or a position. To the other lanes it is as

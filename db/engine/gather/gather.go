@@ -15,7 +15,7 @@ import (
 
 // Options of a Gather. Zero values take the defaults.
 type Options struct {
-	Lanes      int           // for operations on one key; 2. There is one more, for all others
+	Lanes      int           // for operations on one key, at most; 2. There is one more, for all others
 	Readers    int           // requests of reads that are under way at a time; 4
 	Group      int           // operations of a group, keys of a request of reads; 512
 	GroupBytes int           // about the bytes of either; 4 MiB
@@ -23,6 +23,9 @@ type Options struct {
 	QueueBytes int           // and what they bring; 64 MiB
 	Timeout    time.Duration // of an operation, retries included; 10 s
 	SID        uint16        // the server ID of updates made here
+	// Persistent are the databases whose records never expire: updates have no expiration time in
+	// front of their values. Nobody changes it later.
+	Persistent map[uint16]bool
 }
 
 func (o *Options) setDefaults() {
@@ -89,7 +92,8 @@ type Gather struct {
 	limits engine.Limits
 	logs   bool // the engine keeps a log
 	seed   maphash.Seed
-	lanes  []*lane // the last one is the broad one
+	lanes  []*lane      // the last one is the broad one
+	used   atomic.Int32 // lanes that operations on one key go to, see "Lanes" in doc.go
 	reads  readers
 	stats  counters
 	outage outage
@@ -114,6 +118,7 @@ func New(e engine.Engine, o Options) *Gather {
 	g := &Gather{engine: e, opts: o, limits: e.Limits(), logs: e.Log() != nil, seed: maphash.MakeSeed()}
 	g.stats.init()
 	g.outage.g = g
+	g.used.Store(1)
 	g.ctx, g.end = context.WithCancel(context.Background())
 	for i := range o.Lanes + 1 {
 		l := newLane(g, i == o.Lanes)
@@ -137,7 +142,7 @@ func (g *Gather) Timeout() time.Duration { return g.opts.Timeout }
 // error, which becomes that of Do. With nil the operation's Updates are made, without a change of
 // goroutines.
 func (g *Gather) Do(ctx context.Context, op Operation, body func(v *View) error) (Outcome, error) {
-	t, err := g.begin(ctx, &op, nil, body != nil)
+	t, err := g.begin(ctx, &op, g.used.Load(), nil, body != nil)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -152,11 +157,12 @@ func (g *Gather) Do(ctx context.Context, op Operation, body func(v *View) error)
 func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
 	tasks, errs := make([]*task, len(ops)), make([]error, len(ops))
 	turns, places := make(chan turn, len(g.lanes)), make(map[*task]int, len(ops))
+	used := g.used.Load() // for all of them: those on one key go to one lane
 	for i := range ops {
 		if len(ops[i].Keys) != 1 || ops[i].alone() {
 			panic("gather: an operation of DoAll needs the broad lane, which has another order")
 		}
-		if tasks[i], errs[i] = g.begin(ctx, &ops[i], turns, body != nil); errs[i] == nil {
+		if tasks[i], errs[i] = g.begin(ctx, &ops[i], used, turns, body != nil); errs[i] == nil {
 			places[tasks[i]] = i
 		}
 	}
@@ -172,9 +178,10 @@ func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v 
 	}
 }
 
-// begin gives an operation to its lane. The caller calls leave with the size of the task. turns is
-// where the caller is told that a body is to run, nil for the task's own place.
-func (g *Gather) begin(ctx context.Context, op *Operation, turns chan turn, hasBody bool) (*task, error) {
+// begin gives an operation to its lane, which is one of those that are used. The caller calls leave
+// with the size of the task. turns is where the caller is told that a body is to run, nil for the
+// task's own place.
+func (g *Gather) begin(ctx context.Context, op *Operation, used int32, turns chan turn, hasBody bool) (*task, error) {
 	if err := g.limits.Fits(len(op.Keys)); err != nil {
 		return nil, err
 	}
@@ -194,16 +201,17 @@ func (g *Gather) begin(ctx context.Context, op *Operation, turns chan turn, hasB
 	if !hasBody {
 		t.op.Blind = true
 	}
-	g.lane(t).put(t)
+	t.home = g.lane(t, used)
+	t.home.put(t)
 	return t, nil
 }
 
 // lane returns the lane of an operation.
-func (g *Gather) lane(t *task) *lane {
+func (g *Gather) lane(t *task, used int32) *lane {
 	if len(t.keys) != 1 || t.op.alone() {
 		return g.lanes[g.opts.Lanes]
 	}
-	return g.lanes[t.hash%uint64(g.opts.Lanes)]
+	return g.lanes[t.hash%uint64(used)]
 }
 
 // hash returns the hash of a key.

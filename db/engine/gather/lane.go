@@ -34,6 +34,8 @@ type lane struct {
 	hold  bool           // its keys are held
 	limit int            // of operations of a group, see "Whole groups" in doc.go
 	fails int            // calls that have failed since one has succeeded
+	small int            // groups, one after the other, that need fewer lanes
+	crowd int            // operations that were in the last group, or waited when it was answered
 	view  View
 	keys  []engine.Key
 }
@@ -68,10 +70,13 @@ func (l *lane) run() {
 			continue
 		}
 		l.choose()
+		l.adapt()
+		began := time.Now()
 		if l.carryOut() && l.late {
 			l.rest()
 		}
 		letIn(l.waiting)
+		l.linger(time.Since(began))
 	}
 }
 
@@ -97,6 +102,51 @@ func letIn(waiting func() int) {
 		if time.Since(began) > limit {
 			return
 		}
+	}
+}
+
+// linger does the same for callers behind a network, where groups take long: who misses the group
+// waits for another one, so it is worth an eighth of that time. Only while somebody waits, and
+// fewer than there were the last time: a caller alone goes at once.
+func (l *lane) linger(took time.Duration) {
+	const (
+		least = time.Millisecond / 5  // less than that is no time for a timer
+		most  = 10 * time.Millisecond // a group that has met an outage says nothing about the next one
+	)
+	if n := l.waiting(); took/8 >= least && n > 0 && n < l.crowd && !l.late {
+		l.g.sleep(min(took/8, most))
+	}
+}
+
+// A lane more is used when a group is as large as manyOperations: smaller ones would cost the
+// engine more for each operation, and not save time. It is given up after fewGroups that would all
+// make half of that together. A value counts as another operation for each sizeOfOne bytes.
+const (
+	manyOperations = 128
+	fewGroups      = 100
+	sizeOfOne      = 8 << 10
+)
+
+// adapt decides by the size of the next group how many lanes are used from now on.
+func (l *lane) adapt() {
+	if l.broad {
+		return
+	}
+	n, used := len(l.group), int(l.g.used.Load())
+	for _, t := range l.group {
+		n += t.size / sizeOfOne
+	}
+	if n*used >= manyOperations/2 {
+		l.small = 0
+	} else {
+		l.small++
+	}
+	switch {
+	case n >= manyOperations && used < l.g.opts.Lanes:
+		l.g.used.CompareAndSwap(int32(used), int32(used+1))
+	case l.small >= fewGroups && used > 1:
+		l.small = 0
+		l.g.used.CompareAndSwap(int32(used), int32(used-1))
 	}
 }
 

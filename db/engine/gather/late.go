@@ -92,11 +92,10 @@ func (l *lane) rest() {
 	}
 	for _, t := range append(l.front, l.queue...) {
 		t.setLocked(false)
-		home := l.g.lane(t)
-		home.mu.Lock()
-		home.back = append(home.back, t)
-		home.mu.Unlock()
-		home.nudge()
+		t.home.mu.Lock()
+		t.home.back = append(t.home.back, t)
+		t.home.mu.Unlock()
+		t.home.nudge()
 	}
 	l.front, l.queue, l.busy = nil, nil, false
 	l.g.waiting.Add(-1)

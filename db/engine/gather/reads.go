@@ -11,18 +11,31 @@ import (
 	"gotycoon/db/engine"
 )
 
-// readers make requests of the reads that wait, a few at a time. A read that comes while one of
-// them is idle goes at once.
+// readers make requests of the reads that wait, a few at a time. While hardly anything is under way
+// a read goes at once. Otherwise it waits a moment for others: a request has a price of its own, to
+// the engine and to us, and four of them with a quarter of the keys each cost twice as much.
 type readers struct {
 	g    *Gather
 	wake chan struct{} // one for each reader: there is something in the queue
 	mean atomic.Int64  // about the bytes of a record, see most
+	took atomic.Int64  // about the time of a request
 
 	pool sync.Pool
 
-	mu    sync.Mutex
-	queue []*query
+	mu       sync.Mutex
+	queue    []*query
+	waits    int  // keys in the queue
+	underWay int  // keys of requests
+	watched  bool // a reader looks at the queue when its patience has ended
 }
+
+// A read goes at once while fewer than fewKeys are under way, or when manyKeys wait; in any case
+// when it has waited for as long as requests have taken lately, or for mostPatience.
+const (
+	fewKeys      = 8
+	manyKeys     = 64
+	mostPatience = time.Millisecond
+)
 
 // query is one read. Its caller leaves it to the pool, unless it has abandoned it.
 type query struct {
@@ -103,31 +116,58 @@ func (r *readers) query(keys []engine.Key, most int) *query {
 func (r *readers) put(q *query) {
 	r.mu.Lock()
 	r.queue = append(r.queue, q)
+	r.waits += len(q.keys)
+	now := !r.watched || r.goes()
 	r.mu.Unlock()
+	if !now {
+		return
+	}
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
+// goes reports whether what waits goes at once; r.mu is held.
+func (r *readers) goes() bool { return r.underWay < fewKeys || r.waits >= manyKeys }
+
 // run makes requests until the Gather is closed.
 func (r *readers) run() {
+	timer := time.NewTimer(mostPatience)
+	defer timer.Stop()
 	for {
 		back := r.g.outage.back()
-		qs := r.take()
+		qs, keys, wait := r.take()
 		switch {
 		case len(qs) > 0 && back != nil:
 			r.answer(qs, nil, ErrAway)
-			continue
 		case len(qs) > 0:
+			began := time.Now()
 			r.ask(qs)
+			r.took.Store((7*r.took.Load() + int64(time.Since(began))) / 8)
 			letIn(r.waiting)
+		}
+		if keys > 0 {
+			r.mu.Lock()
+			r.underWay -= keys
+			r.mu.Unlock()
 			continue
+		}
+		var late <-chan time.Time
+		if wait > 0 {
+			timer.Reset(wait)
+			late = timer.C
 		}
 		select {
 		case <-r.wake:
+		case <-late:
 		case <-r.g.ctx.Done():
 			return
+		}
+		if wait > 0 {
+			r.mu.Lock()
+			r.watched = false
+			r.mu.Unlock()
 		}
 	}
 }
@@ -139,22 +179,40 @@ func (r *readers) waiting() int {
 	return len(r.queue)
 }
 
-// take takes the reads of one request out of the queue.
-func (r *readers) take() []*query {
+// take takes the reads of one request out of the queue, and returns how many keys they had, those
+// included whose callers have left. When nothing goes yet, it returns how long this reader is to
+// look at the queue again, 0 for not at all.
+func (r *readers) take() (qs []*query, keys int, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, keys, most := 0, 0, r.most()
-	for n < len(r.queue) {
-		if keys += len(r.queue[n].keys); n > 0 && (keys > most || r.queue[n].most > 0 || r.queue[0].most > 0) {
+	if len(r.queue) == 0 {
+		return nil, 0, 0
+	}
+	if !r.goes() {
+		patience := min(time.Duration(r.took.Load()), mostPatience)
+		if wait = patience - time.Since(r.queue[0].arrived); wait > 0 {
+			if r.watched {
+				return nil, 0, 0
+			}
+			r.watched = true
+			return nil, 0, wait
+		}
+	}
+	n, most := 0, r.most()
+	for ; n < len(r.queue); n++ {
+		q := r.queue[n]
+		if n > 0 && (keys+len(q.keys) > most || q.most > 0 || r.queue[0].most > 0) {
 			break
 		}
-		n++
+		keys += len(r.queue[n].keys)
 	}
-	qs := slices.Clone(r.queue[:n])
+	qs = slices.Clone(r.queue[:n])
 	rest := copy(r.queue, r.queue[n:])
 	clear(r.queue[rest:])
 	r.queue = r.queue[:rest]
-	return slices.DeleteFunc(qs, func(q *query) bool { return q.left.Load() })
+	r.waits -= keys
+	r.underWay += keys
+	return slices.DeleteFunc(qs, func(q *query) bool { return q.left.Load() }), keys, 0
 }
 
 // most returns how many keys a request may have: their records, of the size of those before, have

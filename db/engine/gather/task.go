@@ -41,6 +41,7 @@ type task struct {
 	hash    uint64       // of the only key
 	size    int
 	arrived time.Time
+	home    *lane         // where it waits for its turn, see late.go
 	done    chan struct{} // of one
 	timer   *time.Timer
 

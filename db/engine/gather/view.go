@@ -65,7 +65,8 @@ func (s *slot) read(v *View) {
 	s.needed = s.needed || v.whole
 }
 
-// Set stores a record, which expires at the absolute time xt in seconds.
+// Set stores a record, which expires at the absolute time xt in seconds, in a database that is not
+// Persistent.
 func (v *View) Set(k engine.Key, value []byte, xt int64) {
 	var head [record.XTSize]byte
 	v.store(k, v.copy(record.AppendXT(head[:0], xt), value), ulog.Update{SID: v.g.opts.SID})
@@ -85,12 +86,15 @@ func (v *View) Apply(u *ulog.Update) {
 	}
 }
 
-// store stores a value that has its expiration time in front.
+// store stores a value, which has its expiration time in front where records may expire.
 func (v *View) store(k engine.Key, stored []byte, u ulog.Update) {
 	s := v.slot(k)
-	xt, value, ok := record.Split(stored)
-	if !ok {
-		panic("gather: an update has no expiration time in front of its value")
+	xt, value := engine.Forever, stored
+	if !v.g.opts.Persistent[k.DB] {
+		var ok bool
+		if xt, value, ok = record.Split(stored); !ok {
+			panic("gather: an update has no expiration time in front of its value")
+		}
 	}
 	s.exists, s.value, s.xt = true, value, xt
 	u.Op, u.Value = ulog.OpSet, stored

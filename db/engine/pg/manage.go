@@ -22,7 +22,7 @@ const format = "2"
 type Setup struct {
 	SID       uint16   // the server ID of all servers
 	Log       bool     // the engine keeps a log
-	Databases []string // their names, in the order of their indexes
+	Databases []string // their names, in the order of their indexes; #ktopts=p behind a name: records never expire
 }
 
 // meta is what the table meta has.
