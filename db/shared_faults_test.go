@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,37 @@ func TestLanesOfTransactions(t *testing.T) {
 	value, _, err := d.Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "49", string(value))
+}
+
+// forgetful is an engine that has lost which lanes it has given out: the first one is another
+// server's.
+type forgetful struct {
+	*mem.Server
+	asked bool
+}
+
+func (f *forgetful) Lane(ctx context.Context) (uint64, error) {
+	if !f.asked {
+		f.asked = true
+		return 1, nil
+	}
+	return f.Server.Lane(ctx)
+}
+
+// A transaction in a lane that another server has too changes nothing, and the next one has another.
+func TestALaneOfAnotherServer(t *testing.T) {
+	place := mem.New(mem.Options{})
+	visit := func(d *DB) error {
+		_, err := d.Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
+		return err
+	}
+	d := mustOpen(t, Options{Shared: place.Server("0")}, "a").DB(0)
+	for range 5 {
+		require.NoError(t, visit(d))
+	}
+	d = mustOpen(t, Options{Shared: &forgetful{Server: place.Server("1")}}, "a").DB(0)
+	require.Error(t, visit(d))
+	require.NoError(t, visit(d))
 }
 
 // Two procedures on two servers, each in a transaction of the database that the other one wants, do

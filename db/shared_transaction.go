@@ -115,7 +115,9 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 	defer l.end()
 	_, err := gather.Once(s.groups, func(ctx context.Context) (engine.Result, error) { return l.tx.Commit(ctx, g) })
 	if err == nil || engine.KindOf(err) != engine.Unknown {
-		s.lanes.next(g.ID)
+		if !errors.Is(err, engine.ErrPassed) { // else another server has the lane too, and keeps it
+			s.lanes.next(g.ID)
+		}
 		return engineError(err)
 	}
 	_, err = gather.Ask(context.Background(), s.groups, func(ctx context.Context) (engine.Result, error) {

@@ -54,6 +54,8 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	// ErrUndone is the answer of Settle for a group that was not made and never will be.
 	ErrUndone error = &Error{Kind: Undone, Err: errors.New("the group has not been made")}
+	// ErrPassed is the error of a group whose ID is that of another one, or was settled.
+	ErrPassed error = &Error{Kind: Refused, Err: errors.New("a group with this ID was made or settled before")}
 	// ErrCrowded is the error of a transaction or snapshot for which no connection became free.
 	ErrCrowded error = &Error{Kind: Undone, Err: errors.New("too many transactions and backups of this server are under way")}
 	// ErrFenced is the error of a group whose guard is a lease that has ended.

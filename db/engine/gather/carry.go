@@ -263,6 +263,11 @@ func (l *lane) halve() { l.limit = max(1, min(l.limit, len(l.group))/2) }
 // failed decides what to do about a call that has failed, without an effect.
 func (l *lane) failed(err error) {
 	switch kind := engine.KindOf(err); {
+	case errors.Is(err, engine.ErrPassed):
+		// Another server has our lane: the engine was taken back to before it gave the lane out.
+		// What has become of the other's groups must not be taken for ours.
+		l.id = engine.GroupID{}
+		l.putBack(l.group)
 	case kind == engine.Undone, kind == engine.Unknown:
 		l.putBack(l.group)
 		if db, locked := engine.IsLocked(err); locked && !l.late && l.stepAside(db) {

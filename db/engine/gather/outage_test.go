@@ -266,3 +266,36 @@ func TestCloseOfAnEngineThatIsAway(t *testing.T) {
 		require.Equal(t, engine.Undone, engine.KindOf(all[1].err), "it has waited behind the other one")
 	})
 }
+
+// forgetful is an engine that has lost which lanes it has given out: the first one is another
+// server's.
+type forgetful struct {
+	*mem.Server
+	asked int
+}
+
+func (f *forgetful) Lane(ctx context.Context) (uint64, error) {
+	if f.asked++; f.asked == 1 {
+		return 1, nil
+	}
+	return f.Server.Lane(ctx)
+}
+
+// A server that finds another one's groups in its lane goes on with another lane.
+func TestALaneOfAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, mem.Options{}, gather.Options{Lanes: 1})
+		defer w.close()
+		for range 5 {
+			_, err := add(w.gathers[0], "n", 1)
+			require.NoError(t, err)
+		}
+		e := &forgetful{Server: w.store.Server("1")}
+		g := gather.New(e, gather.Options{Lanes: 1})
+		sum, err := add(g, "n", 1)
+		require.NoError(t, err)
+		require.Equal(t, 6, sum)
+		require.NoError(t, g.Close())
+		require.NoError(t, e.Close())
+	})
+}

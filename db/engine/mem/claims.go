@@ -59,7 +59,7 @@ func (v claims) take(id engine.ClaimID, c engine.Claim) (engine.Record, error) {
 	defer s.mu.Unlock()
 	switch _, known := s.claimed[id]; {
 	case known:
-		return engine.Record{}, errPassed
+		return engine.Record{}, engine.ErrPassed
 	case s.busy(c.DB):
 		return engine.Record{}, errBusy
 	case !s.holds(&id.By):

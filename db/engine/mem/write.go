@@ -3,7 +3,6 @@ package mem
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 
 	"gotycoon/db/engine"
@@ -100,16 +99,13 @@ func cloneUpdates(ups []ulog.Update) []ulog.Update {
 	return ups
 }
 
-// errPassed is for a group that is not the next one of its lane.
-var errPassed error = &engine.Error{Kind: engine.Refused, Err: errors.New("the group comes after a later one of its lane, or was settled")}
-
 // make makes a group in one step: locks, conditions, stamp, commit.
 func (s *Store) make(ctx context.Context, g *engine.Group, o owner, f Fault) (engine.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.laneOf(g.ID.Lane)
 	if g.ID.Seq <= l.seq || l.making != 0 { // it must not touch what a later group holds
-		return engine.Result{}, errPassed
+		return engine.Result{}, engine.ErrPassed
 	}
 	if g.Empty() || l.hold != nil && l.hold.by != ownerOf(g.ID) {
 		s.endHold(l)
@@ -139,7 +135,7 @@ func (s *Store) make(ctx context.Context, g *engine.Group, o owner, f Fault) (en
 		return engine.Result{}, err
 	}
 	if g.ID.Seq <= l.seq || l.making != 0 { // by now
-		return engine.Result{}, errPassed
+		return engine.Result{}, engine.ErrPassed
 	}
 	won, refusal := s.judge(g)
 	if refusal != nil || g.Whole && slices.Contains(won, false) {

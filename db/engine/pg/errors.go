@@ -50,7 +50,7 @@ func mean(err error, changes bool) error {
 	case refusal.Code == diskFull:
 		kind = engine.Full
 	case refusal.Code == uniqueKey:
-		return errPassed
+		return engine.ErrPassed
 	case refusal.Code == readOnly, refusal.Code == noConnection:
 		away = true // another host may be the primary, other connections may end
 	case refusal.Code == usedUp, class == "22", class == "42", class == "54", class == "0A":
@@ -60,9 +60,6 @@ func mean(err error, changes bool) error {
 	}
 	return &engine.Error{Kind: kind, Away: away, Err: err}
 }
-
-// errPassed is for a group whose note is there already.
-var errPassed error = &engine.Error{Kind: engine.Refused, Err: errors.New("a group with this ID was made or settled before")}
 
 // isCode reports whether PostgreSQL has answered with an SQLSTATE.
 func isCode(err error, code string) bool {

@@ -107,21 +107,20 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		l := linkOf(c.PgConn())
+		if l == nil {
+			return set(ctx, c)
+		}
+		l.pid.Store(c.PgConn().PID())
+		l.gone = func() { e.watched.remove(l) }
+		e.watched.add(l)
 		if err := set(ctx, c); err != nil {
 			return err
 		}
-		l := linkOf(c.PgConn())
-		if l == nil {
-			return nil
-		}
 		var pid uint32 // behind a pooler another one than was announced
-		if err := c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
-			return err
-		}
+		err := c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
 		l.pid.Store(pid)
-		l.gone = func() { e.watched.remove(l) }
-		e.watched.add(l)
-		return nil
+		return err
 	}
 	for _, p := range []struct {
 		pool **pgxpool.Pool

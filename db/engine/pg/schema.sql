@@ -103,15 +103,20 @@ BEGIN
   RETURN at;
 END $$;
 
+-- waits makes the commit wait for the standby. One that has written nothing does not, be there an ID
+-- of its transaction or not. But what it has seen may be this machine's alone: after a crash,
+-- PostgreSQL shows what nobody has waited for.
+CREATE FUNCTION waits() RETURNS void LANGUAGE sql AS $$
+  SELECT pg_logical_emit_message(true, 'gotycoon', '')
+$$;
+
 -- settle returns the note of a group. Where there is none, it leaves one that says "never" in all
 -- three tables, whichever the group may choose that is still on its way. The inserts wait for a
 -- group that is being made.
 CREATE FUNCTION settle(p_lane bigint, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
-  -- A commit that has written nothing does not wait for the standby. Where all three tables have
-  -- the note, its own commit may not have been waited for either: PostgreSQL shows it after a crash.
-  PERFORM pg_logical_emit_message(true, 'gotycoon', '');
+  PERFORM waits(); -- where all three tables have the note, there is nothing to write
   INSERT INTO groups_0 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   INSERT INTO groups_1 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   INSERT INTO groups_2 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
@@ -130,6 +135,7 @@ $$;
 CREATE FUNCTION settle_claim(p_holder text, p_term bigint, p_number bigint)
 RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM waits();
   INSERT INTO claimed (holder, term, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_number, -1, '', '', 0, 0) ON CONFLICT DO NOTHING;
   RETURN QUERY SELECT holder, term, number, db, k, xt, ver, v FROM claimed
     WHERE holder = p_holder AND term = p_term AND number = p_number AND db >= 0;

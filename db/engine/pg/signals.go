@@ -54,6 +54,9 @@ func (e signals) listen(ctx context.Context, begun func(), heard func(message st
 		return err
 	}
 	defer c.Close(context.Background())
+	if _, err := c.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
 	if _, err := c.Exec(ctx, "LISTEN gotycoon"); err != nil {
 		return err
 	}

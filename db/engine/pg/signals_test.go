@@ -28,6 +28,26 @@ func (w *waiter) Wake(string, bool) int {
 	return 0
 }
 
+// Who listens is idle for long, and stays, whatever an administrator has given to the role.
+func TestAListenerMayBeIdle(t *testing.T) {
+	url := setUp(t)
+	admin := direct(t, url)
+	run(t, admin, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = 50', current_database()); END $$")
+	e := open(t, url, pg.Options{})
+	defer e.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- e.Signals().Listen(ctx, func() { close(begun) }, func(string) {}) }()
+	<-begun
+	select {
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	cancel()
+	<-ended
+}
+
 // Signals go from one server to another, also after PostgreSQL has ended the connection of the one
 // that listens. PostgreSQL is not asked to notify anybody where no server listens.
 func TestSignalsOfServers(t *testing.T) {

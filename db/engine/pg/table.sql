@@ -267,6 +267,7 @@ BEGIN
   END IF;
   DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} RETURNING k INTO key;
   IF NOT FOUND THEN
+    PERFORM waits();
     RETURN CASE WHEN lasts(p_holder, p_term) THEN 0 ELSE 2 END;
   END IF;
   INSERT INTO r{n} VALUES (key, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
@@ -288,6 +289,7 @@ BEGIN
   END IF;
   SELECT v INTO was FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} FOR UPDATE;
   IF NOT FOUND THEN
+    PERFORM waits();
     RETURN 0;
   END IF;
   INSERT INTO r{n} VALUES (p_k, was, 1099511627775, p_rev) ON CONFLICT DO NOTHING;

@@ -45,7 +45,7 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 // and each would be told what has become of the other's groups. So each number waits for a commit.
 func (e *Engine) Lane(ctx context.Context) (n uint64, err error) {
 	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, "SELECT nextval('lanes') FROM pg_logical_emit_message(true, 'gotycoon', '')").Scan(&n)
+		return c.QueryRow(ctx, "SELECT nextval('lanes') FROM waits()").Scan(&n)
 	})
 	return n, err
 }
