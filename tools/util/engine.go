@@ -175,8 +175,8 @@ func engineCheck(ctx context.Context, c *call) error {
 	})
 }
 
-// withEngine opens the engine at the first argument, and its databases. For how long its log is kept
-// is for the servers to say.
+// withEngine opens the engine at the first argument, and its databases. For how long its log is
+// kept is for the servers to say.
 func (c *call) withEngine(ctx context.Context, work func(e *pg.Engine, catalog *db.Catalog) error) error {
 	e, err := pg.Open(ctx, c.args[0], pg.Options{Addr: program, KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
 	if err != nil {

@@ -17,8 +17,8 @@ type Figures struct {
 
 	LogBytes int64
 	LogAge   *time.Duration // of the oldest update in the log; nil: it has none
-	// HorizonAge is for how long the first of those has been at work who keep the log's readers from
-	// going on, because they have a stamp and have not committed. 0: nobody does.
+	// HorizonAge is for how long the first of those has been at work who keep the log's readers
+	// from going on, because they have a stamp and have not committed. 0: nobody does.
 	HorizonAge        time.Duration
 	DeadTuples        int64         // versions of records that nobody can see, and that still take room
 	OldestTransaction time.Duration // of anybody in this PostgreSQL database
