@@ -96,7 +96,7 @@ func (e *engineBench) requests() error {
 		return err
 	}
 	defer p.stop() // a measurement's end
-	for _, op := range []operation{storeAll("key"), storeAll("n")} {
+	for _, op := range []operation{forAll(`"PUT", "/key" .. n, nil, "1"`), forAll(`"POST", "/rpc/increment?num=1&key=n" .. n`)} {
 		if _, err := e.wrk(p, op, engineClients); err != nil {
 			return err
 		}
@@ -133,11 +133,11 @@ func (e *engineBench) requests() error {
 	return nil
 }
 
-// storeAll is the operation that stores the records of a measurement, one after the other.
-func storeAll(prefix string) operation {
+// forAll is an operation on the records of a measurement, one after the other.
+func forAll(format string) operation {
 	return operation{"", "", `
 		local n, unused, keys = 0, %d, %d
-		request = function() n = n %% keys + 1; return wrk.format("PUT", "/` + prefix + `" .. n, nil, "1") end`}
+		request = function() n = n %% keys + 1; return wrk.format(` + format + `) end`}
 }
 
 func micros(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Nanoseconds())/1000) }
