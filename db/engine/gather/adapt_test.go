@@ -97,6 +97,14 @@ func TestLaneWaitsForCallers(t *testing.T) {
 		other()
 		again()
 		require.Equal(t, []int{1, 2}, w.groups())
+
+		// all were answered together: the first of them waits for the others
+		first, other = w.begin(set("a", "3")), nil
+		time.Sleep(time.Millisecond / 2) //lint:sleep as above
+		other = w.begin(set("b", "3"))
+		first()
+		other()
+		require.Equal(t, []int{1, 2, 2}, w.groups())
 	})
 }
 

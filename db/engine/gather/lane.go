@@ -28,16 +28,18 @@ type lane struct {
 	silent atomic.Int64 // since when it has had no answer, in nanoseconds; 0: it waits for none
 
 	// The lane's goroutine alone uses the following.
-	id    engine.GroupID // of the last group
-	front []*task        // losers, then what was taken out of the queue
-	group []*task        // under way
-	hold  bool           // its keys are held
-	limit int            // of operations of a group, see "Whole groups" in doc.go
-	fails int            // calls that have failed since one has succeeded
-	small int            // groups, one after the other, that need fewer lanes
-	crowd int            // operations that were in the last group, or waited when it was answered
-	view  View
-	keys  []engine.Key
+	id       engine.GroupID // of the last group
+	front    []*task        // losers, then what was taken out of the queue
+	group    []*task        // under way
+	hold     bool           // its keys are held
+	limit    int            // of operations of a group, see "Whole groups" in doc.go
+	fails    int            // calls that have failed since one has succeeded
+	small    int            // groups, one after the other, that need fewer lanes
+	crowd    int            // operations that were in the last group, or waited when it was answered
+	took     time.Duration  // by the last group
+	answered time.Time      // when it was
+	view     View
+	keys     []engine.Key
 }
 
 func newLane(g *Gather, broad bool) *lane {
@@ -66,6 +68,7 @@ func (l *lane) nudge() {
 // run writes groups until the Gather is closed.
 func (l *lane) run() {
 	for l.wait() {
+		l.linger()
 		if l.follow(); len(l.front) == 0 {
 			continue
 		}
@@ -75,8 +78,9 @@ func (l *lane) run() {
 		if l.carryOut() && l.late {
 			l.rest()
 		}
+		l.answered = time.Now()
+		l.took = l.answered.Sub(began)
 		letIn(l.waiting)
-		l.linger(time.Since(began))
 	}
 }
 
@@ -105,16 +109,23 @@ func letIn(waiting func() int) {
 	}
 }
 
-// linger does the same for callers behind a network, where groups take long: who misses the group
-// waits for another one, so it is worth an eighth of that time. Only while somebody waits, and
-// fewer than there were the last time: a caller alone goes at once.
-func (l *lane) linger(took time.Duration) {
+// linger does the same for callers behind a network, where groups take long, when the first of them
+// is back: who misses the group waits for a whole other one, so it is worth an eighth of that time.
+// Otherwise groups of one and of all the others take turns. A caller alone goes at once. Where
+// groups are quick, two halves that take turns are no loss: the server works for the one while the
+// engine works for the other.
+func (l *lane) linger() {
 	const (
 		least = time.Millisecond / 5  // less than that is no time for a timer
 		most  = 10 * time.Millisecond // a group that has met an outage says nothing about the next one
 	)
-	if n := l.waiting(); took/8 >= least && n > 0 && n < l.crowd && !l.late {
-		l.g.sleep(min(took/8, most))
+	wait := min(l.took/8, most)
+	if l.late || wait < least || len(l.front)+l.waiting() >= l.crowd {
+		return
+	}
+	if wait -= time.Since(l.answered); wait > 0 {
+		l.g.sleep(wait)
+		l.fetch()
 	}
 }
 
