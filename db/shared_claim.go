@@ -69,11 +69,17 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return err
 	}
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
+	open := false // an answer was lost, and the claim may have ended with it
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.engine.Claims().Finish(ctx, c.ID, u)
+		err := s.engine.Claims().Finish(ctx, c.ID, u)
+		open = open || engine.IsAway(err)
+		return struct{}{}, err
 	})
-	if errors.Is(err, engine.ErrFenced) {
+	switch {
+	case errors.Is(err, engine.ErrFenced):
 		return dberr.ErrNoRecord
+	case open && err != nil:
+		return engineError(gather.ErrNoAnswer)
 	}
 	return engineError(err)
 }
