@@ -69,11 +69,17 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return err
 	}
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
+	open := false // an answer was lost, and the claim may have ended with it
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.engine.Claims().Finish(ctx, c.ID, u)
+		err := s.engine.Claims().Finish(ctx, c.ID, u)
+		open = open || engine.IsAway(err)
+		return struct{}{}, err
 	})
-	if errors.Is(err, engine.ErrFenced) {
+	switch {
+	case errors.Is(err, engine.ErrFenced):
 		return dberr.ErrNoRecord
+	case open && err != nil:
+		return engineError(gather.ErrNoAnswer)
 	}
 	return engineError(err)
 }
@@ -91,15 +97,23 @@ func (s *shared) giveBack(p *Pending, c *engine.Claimed) {
 }
 
 // back makes a claimed record visible again, without an expiration time: under its key, or where
-// that has a record by now, under the next one behind it that has none.
+// that has a record by now, under the next one behind it that has none. It does not wait for who has
+// the database alone: claims of other databases would wait behind it.
 func (s *shared) back(c *engine.Claimed) error {
 	stored := append(s.appendXT(nil, record.MaxXT), c.Value...)
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: c.Key.Key, Value: stored}
 	for n := 1; ; n++ {
+		var busy error
 		taken, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (bool, error) {
-			return s.engine.Claims().GiveBack(ctx, c.ID, u)
+			taken, err := s.engine.Claims().GiveBack(ctx, c.ID, u)
+			if busy = nil; engine.KindOf(err) == engine.Undone && !engine.IsAway(err) {
+				busy, err = err, nil
+			}
+			return taken, err
 		})
 		switch {
+		case busy != nil:
+			return busy
 		case err != nil:
 			return err
 		case !taken:

@@ -248,3 +248,37 @@ func TestServersHaveLeasesOfTheirOwn(t *testing.T) {
 		require.Len(t, seen, len(all))
 	})
 }
+
+// Who finishes a message and never hears an answer is not told that nothing was changed.
+func TestAFinishWithoutAnAnswer(t *testing.T) {
+	var cut atomic.Bool
+	claiming(t, 1, func(c mem.Call) (f mem.Fault) {
+		if c.Name == mem.Claim && cut.Load() {
+			f.Kind, f.Away, f.Made = engine.Unknown, true, true
+		}
+		return f
+	}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		put(t, d, "q 1")
+		c := takeWithin(t, d, time.Second)
+		cut.Store(true)
+		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
+		cut.Store(false)
+	})
+}
+
+// Who gives messages back does not wait for a transaction of another server.
+func TestGivingBackIntoALockedDatabase(t *testing.T) {
+	claiming(t, 2, nil, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		put(t, d, "q 1")
+		c := takeWithin(t, d, time.Second)
+		tx, err := all[1].DB(0).Begin(nil, false)
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, c.GiveBack(nil))
+		require.Less(t, time.Since(began), 100*time.Millisecond)
+		require.NoError(t, tx.Abort())
+		require.Equal(t, "q 1", string(takeWithin(t, d, time.Second).Value))
+	})
+}
