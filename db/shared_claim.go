@@ -97,8 +97,8 @@ func (s *shared) giveBack(p *Pending, c *engine.Claimed) {
 }
 
 // back makes a claimed record visible again, without an expiration time: under its key, or where
-// that has a record by now, under the next one behind it that has none. It does not wait for who has
-// the database alone: claims of other databases would wait behind it.
+// that has a record by now, under the next one behind it that has none. It does not wait for who
+// has the database alone: claims of other databases would wait behind it.
 func (s *shared) back(c *engine.Claimed) error {
 	stored := append(s.appendXT(nil, record.MaxXT), c.Value...)
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpSet, Key: c.Key.Key, Value: stored}
