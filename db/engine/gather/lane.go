@@ -120,7 +120,8 @@ func (l *lane) linger() {
 		most  = 10 * time.Millisecond // a group that has met an outage says nothing about the next one
 	)
 	wait := min(l.took/8, most)
-	if l.late || wait < least || len(l.front)+l.waiting() >= l.crowd {
+	full := len(l.front) >= l.g.opts.Group
+	if l.late || wait < least || full || len(l.front)+l.waiting() >= l.crowd {
 		return
 	}
 	if wait -= time.Since(l.answered); wait > 0 {
