@@ -13,9 +13,9 @@ import (
 // and again while it fails for a reason that may pass, for as long as Options.Timeout. While the
 // engine is away it returns ErrAway at once.
 func Ask[T any](ctx context.Context, g *Gather, f func(ctx context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.opts.Timeout)
+	within, cancel := context.WithTimeout(ctx, g.opts.Timeout)
 	defer cancel()
-	return Retry(ctx, g, func() (T, error) { return f(ctx) })
+	return Retry(ctx, g, func() (T, error) { return f(within) })
 }
 
 // Retry is Ask for a call whose own context must last longer than the call.
@@ -36,7 +36,9 @@ func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T
 		if errors.Is(err, engine.ErrCrowded) {
 			return answer, err
 		}
-		g.outage.doubt(began)
+		if ctx.Err() == nil { // who has given up earlier knows nothing
+			g.outage.doubt(began)
+		}
 		why := fmt.Errorf("no answer from the engine within %v", g.opts.Timeout)
 		if !engine.IsAway(err) { // else it names hosts and users, which clients need not know
 			why = fmt.Errorf("%w: %w", why, err)

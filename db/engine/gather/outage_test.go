@@ -116,6 +116,32 @@ func TestAllAreRefusedWithTheFirst(t *testing.T) {
 	})
 }
 
+// Whoever asks for a moment only, as monitoring does, does not make others give up earlier.
+func TestImpatientCallersDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cable{}
+		w := newWorld(t, 1, mem.Options{Faults: c.fault}, gather.Options{})
+		defer w.close()
+		g := w.gathers[0]
+		_, err := add(g, "n", 1)
+		require.NoError(t, err)
+		<-time.After(time.Minute)
+		c.out.Store(true)
+		within, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err = gather.Ask(within, g, func(context.Context) (int, error) {
+			return 0, &engine.Error{Kind: engine.Undone, Away: true}
+		})
+		require.Error(t, err)
+		synctest.Wait()
+		require.False(t, g.Stats().Away)
+		time.AfterFunc(3*time.Second, func() { c.out.Store(false) })
+		sum, err := add(g, "n", 1)
+		require.NoError(t, err)
+		require.Equal(t, 2, sum)
+	})
+}
+
 // A short outage is waited for.
 func TestAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
