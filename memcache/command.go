@@ -1,6 +1,7 @@
 package memcache
 
 import (
+	"errors"
 	"slices"
 
 	"gotycoon/internal/browser"
@@ -8,15 +9,18 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// run serves the requests of the connection, one after the other.
-func (c *conn) run() {
-	for c.io.WaitByte() == nil {
+// Run implements portserver.Service.
+func (c *conn) Run() (rests bool) {
+	for {
+		if err := c.io.WaitByte(); err != nil {
+			return errors.Is(err, netio.ErrRests)
+		}
 		if c.serveOne() {
 			c.trim()
 			continue
 		}
 		_ = c.io.Flush() // the connection ends anyway
-		return
+		return false
 	}
 }
 

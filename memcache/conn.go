@@ -10,6 +10,8 @@ type conn struct {
 	peer  string
 	asked asked // the request in execution, for owed.Rights
 
+	unstop func() bool // the end of the server stops the connection no more
+
 	commands map[string]*command // of the text protocols, by name
 }
 

@@ -23,6 +23,9 @@ type consumer struct {
 
 // fetchMessage claims a message. It may wait for one, so the caller has sent the earlier replies.
 func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
+	if time.Until(deadline) > 0 {
+		c.io.Leave()
+	}
 	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()

@@ -46,7 +46,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) Open(l net.Listener) {
 	s.counts.reset()
 	s.flush.open(&s.shared)
-	s.ports.Store(portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger}))
+	s.ports.Store(portserver.Start(l, portserver.Options{Begin: s.begin, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger}))
 }
 
 // Adopt serves a connection that has come in by another port, and reports whether it could.
@@ -70,24 +70,29 @@ func (s *Server) Close() error {
 	return err
 }
 
-// serve serves one connection to its end.
-func (s *Server) serve(ctx context.Context, socket net.Conn) {
+// begin makes the connection of a client.
+func (s *Server) begin(ctx context.Context, socket net.Conn, resume func()) portserver.Service {
 	s.counts.connections.Add(1)
 	s.counts.open.Add(1)
 	peer := socket.RemoteAddr().String()
 	b := base{s: &s.shared, db: s.db, modern: s.opts.Modern}
-	b.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
+	b.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Loops: s.opts.Loops, Access: s.opts.Access})
 	c := &conn{peer: peer, commands: s.commands, wire: wire{base: b}, storage: storage{consumer: consumer{base: b, ctx: ctx}}}
 	c.io.Ending = ctx
 	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
-	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
-	defer stop()
+	c.io.RestIn(resume)
+	c.unstop = context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	s.info("connected: expr=%s", c.peer)
-	c.run()
+	return c
+}
+
+// End implements portserver.Service.
+func (c *conn) End() {
+	defer c.unstop()
 	c.giveBack()
 	c.io.Close()
-	s.counts.open.Add(-1)
-	s.info("disconnecting: expr=%s", c.peer)
+	c.s.counts.open.Add(-1)
+	c.s.info("disconnecting: expr=%s", c.peer)
 }
 
 // stopGrace is how long the server waits, when it stops, for the rest of a request that has begun.

@@ -27,6 +27,7 @@ type Options struct {
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
 	MaxConns int               // open connections; more are closed at once. 0 means no limit
 	Limits   *netio.Limits     // of all connections of the process; nil means none
+	Loops    *netio.Loops      // where connections rest; nil: each has a goroutine
 }
 
 // shared is what all connections of a Server share.

@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"gotycoon/access"
@@ -32,6 +34,7 @@ type door struct {
 	bin     *binproto.Handler
 	pool    *sync.Pool
 	limits  *netio.Limits
+	loops   *netio.Loops // nil: each connection has a goroutine
 	access  *access.Guard
 	members *members
 	meter   *metrics.Meter
@@ -66,10 +69,16 @@ type wire interface {
 	CloseWrite() error
 }
 
+// socket is a connection of the network: of package net, or one that rests in a loop.
+type socket interface {
+	wire
+	syscall.Conn
+}
+
 // conn is one client connection. It implements portserver.Session.
 type conn struct {
 	door    *door
-	socket  *net.TCPConn // below wire
+	socket  socket // below wire
 	wire    wire
 	peer    string // IP:PORT of the client
 	io      *netio.Conn
@@ -77,8 +86,10 @@ type conn struct {
 	busy    atomic.Bool   // a request is being served
 	follows atomic.Bool   // the request being served is one to follow the update log
 	ended   chan struct{} // closed after the last line of the log
+	broken  string        // what is logged with a panic
+	close   func()        // tells the port that the connection is closed
 
-	mu    sync.Mutex // protects given
+	mu    sync.Mutex // protects given, and wire and socket where they change
 	given bool       // the socket has another owner
 }
 
@@ -86,25 +97,43 @@ type conn struct {
 func (d *door) newConn(accepted net.Conn) *conn {
 	c := &conn{door: d, wire: accepted.(wire), peer: accepted.RemoteAddr().String(), ended: make(chan struct{})}
 	switch a := accepted.(type) {
-	case *net.TCPConn:
+	case socket:
 		c.socket = a
 	case *tlsport.Conn:
 		c.socket = a.TCP()
 	}
-	c.io = netio.New(c.wire, d.pool, netio.Options{Limits: d.limits, Access: d.access})
+	c.io = netio.New(c.wire, d.pool, netio.Options{Limits: d.limits, Access: d.access, Loops: d.loops})
 	c.session = d.http.NewSession(c.io, c.peer)
 	c.io.Meter = d.meter.NewRecorder(c.peer)
+	c.broken = "the connection is closed: expr=" + c.peer
 	d.traffic.open.Add(1)
 	d.traffic.all.Add(1)
 	return c
 }
 
 // Serve implements portserver.Session.
-func (c *conn) Serve(stopping context.Context) {
+func (c *conn) Serve(stopping context.Context, ended func()) {
+	c.door.log.info("connected: expr=%s", c.peer)
+	c.io.Ending, c.close = stopping, ended
+	if !c.shakeHands() {
+		c.end(false)
+		return
+	}
+	c.io.RestIn(c.resume)
+	c.resume()
+}
+
+// resume serves the connection until it rests or ends.
+func (c *conn) resume() {
+	if finished, rests := c.serve(); !rests {
+		c.end(finished)
+	}
+}
+
+// end closes the connection. If finished is set, the client may still be reading the last reply.
+func (c *conn) end(finished bool) {
+	defer c.close()
 	log := c.door.log
-	log.info("connected: expr=%s", c.peer)
-	c.io.Ending = stopping
-	finished := c.shakeHands() && c.serve()
 	c.session.Close()
 	c.io.Close()
 	c.door.traffic.open.Add(-1)
@@ -114,7 +143,7 @@ func (c *conn) Serve(stopping context.Context) {
 		return
 	}
 	if finished {
-		c.linger(stopping)
+		c.linger()
 	}
 	c.wire.Close()
 }
@@ -138,10 +167,15 @@ func (c *conn) shakeHands() bool {
 }
 
 // serve serves one request after the other. It reports whether it ended with a reply, after which
-// the server closes. A panic ends the connection without a reply.
-func (c *conn) serve() (finished bool) {
-	err := rescue.Do(c.door.log.Logger, "the connection is closed: expr="+c.peer, func() {
-		for c.io.WaitByte() == nil {
+// the server closes, and whether the connection has not ended, but rests. A panic ends the
+// connection without a reply.
+func (c *conn) serve() (finished, rests bool) {
+	err := rescue.Do(c.door.log.Logger, c.broken, func() {
+		for {
+			if err := c.io.WaitByte(); err != nil {
+				rests = errors.Is(err, netio.ErrRests)
+				return
+			}
 			c.door.traffic.note()
 			c.busy.Store(true)
 			keep := c.serveOne()
@@ -155,7 +189,7 @@ func (c *conn) serve() (finished bool) {
 	if err != nil {
 		c.busy.Store(false)
 	}
-	return finished
+	return finished, rests
 }
 
 // serveOne decides by the first byte which protocol the next request speaks. It reports whether the
@@ -167,7 +201,7 @@ func (c *conn) serveOne() bool {
 			netio.LimitSilence(c.socket, deadPeer)
 		}
 		if frame.Magic(first) == frame.Member {
-			return c.serveMember()
+			return c.settle() && c.serveMember()
 		}
 		return c.door.bin.ServeOne(c.io, c.peer)
 	}
@@ -177,6 +211,25 @@ func (c *conn) serveOne() bool {
 		return false
 	}
 	return c.session.ServeOne()
+}
+
+// settle makes the connection one of package net, which may have another owner.
+func (c *conn) settle() bool {
+	bare, ok := c.wire.(*netio.Bare)
+	if !ok {
+		return true
+	}
+	if c.io.Settle() != nil {
+		return false
+	}
+	tcp, err := bare.TCP()
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wire, c.socket = tcp, tcp
+	return true
 }
 
 // serveMember lets another member in, whose first byte has come. The connection goes on as one of a
@@ -214,11 +267,12 @@ func (c *conn) actFor(client access.Client) {
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
 // It does not wait once the port stops, because its deadline has replaced the one that Stop has
 // set.
-func (c *conn) linger(stopping context.Context) {
+func (c *conn) linger() {
+	c.io.Leave()
 	if c.wire.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	if stopping.Err() == nil {
+	if c.io.Ending.Err() == nil {
 		_, _ = io.CopyN(io.Discard, c.socket, lingerBytes)
 	}
 }
@@ -229,7 +283,7 @@ func (c *conn) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.given && c.io.Stop(stopGrace) != nil {
-		c.socket.Close()
+		c.cut()
 	}
 }
 
@@ -238,8 +292,17 @@ func (c *conn) Cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.given {
-		c.socket.Close()
+		c.cut()
 	}
+}
+
+// cut ends the socket. The caller holds mu.
+func (c *conn) cut() {
+	if bare, ok := c.socket.(*netio.Bare); ok {
+		bare.Cut()
+		return
+	}
+	c.socket.Close()
 }
 
 // give ends the port's hold of the socket, which another owner takes. It reports whether the socket

@@ -114,6 +114,7 @@ type memcachedOptions struct {
 	Access   *access.Guard
 	MaxConns int
 	Limits   *netio.Limits
+	Loops    *netio.Loops // nil: each connection has a goroutine
 	Meter    *metrics.Meter
 	Requests *metrics.Protocol
 	Forward  *netio.Forward
@@ -139,7 +140,7 @@ func loadMemcached(o memcachedOptions) (*memcached, error) {
 	m.cfg = cfg
 	service, err := memcache.New(memcache.Options{
 		Config: cfg, DB: o.DB, Started: o.Started, Logger: o.Log.Logger, Access: accessOn(o.Access, cfg.Host),
-		MaxConns: o.MaxConns, Limits: o.Limits, Meter: o.Meter, Requests: o.Requests, Forward: o.Forward,
+		MaxConns: o.MaxConns, Limits: o.Limits, Loops: o.Loops, Meter: o.Meter, Requests: o.Requests, Forward: o.Forward,
 	})
 	if err != nil {
 		return m, m.fail(err)
@@ -167,7 +168,7 @@ func (m *memcached) start() error {
 	if err != nil {
 		return m.fail(err)
 	}
-	m.service.Open(m.Secure(l))
+	m.service.Open(bare(m.Secure(l), m.Loops))
 	m.open = true
 	return nil
 }

@@ -59,6 +59,7 @@ type dataPortOptions struct {
 	Counts  *opcount.Counts
 	Traffic *traffic
 	Limits  *netio.Limits
+	Loops   *netio.Loops // nil: each connection has a goroutine
 	Access  *access.Guard
 	Members *members
 	Forward *netio.Forward
@@ -94,7 +95,7 @@ func (p *dataPort) start() error {
 	logOpened(p.Log, socket, p.Host, p.Port, p.Timeout)
 	p.signals, p.stopping = p.Shared.signals(), make(chan struct{})
 	d := p.door()
-	p.server = portserver.Start(p.Secure(socket), portserver.Options{
+	p.server = portserver.Start(bare(p.Secure(socket), p.Loops), portserver.Options{
 		NewSession: func(c net.Conn) portserver.Session { return d.newConn(c) },
 		MaxConns:   p.MaxConns,
 		Full:       func(refused int) { p.Log.error("too many connections: limit=%d refused=%d", p.MaxConns, refused) },
@@ -102,7 +103,7 @@ func (p *dataPort) start() error {
 		Logger:     p.Log.Logger,
 	})
 	if plain != nil {
-		p.server.Add(plain)
+		p.server.Add(bare(plain, p.Loops))
 	}
 	return nil
 }
@@ -147,6 +148,7 @@ func (p *dataPort) door() *door {
 		}),
 		pool:    netio.NewPool(),
 		limits:  p.Limits,
+		loops:   p.Loops,
 		access:  p.Access,
 		members: p.Members,
 		meter:   p.Meters.meter,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,7 @@ type root struct {
 	services  running
 	counts    opcount.Counts
 	traffic   traffic
+	loops     *netio.Loops // nil: each connection has a goroutine
 	data      *dataPort
 }
 
@@ -184,6 +186,15 @@ func (r *root) openFollowing() error {
 	return nil
 }
 
+// openLoops makes the loops in which connections rest. Requests to an engine wait, each for itself:
+// there a goroutine for each connection is better.
+func (r *root) openLoops() error {
+	if r.databases.shared == nil {
+		r.loops = netio.NewLoops(runtime.NumCPU())
+	}
+	return nil
+}
+
 // openStanding finds out what this server is for clients that update records.
 func (r *root) openStanding() error {
 	var source standingSource = &replicationStanding{
@@ -238,7 +249,7 @@ func (r *root) openScript() error {
 func (r *root) openMemcached() (err error) {
 	r.memcached, err = loadMemcached(memcachedOptions{
 		Plugins: r.cfg.Plugins, Host: r.host, DB: r.databases.catalog.DB(0), Started: r.started, Access: r.access,
-		MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Meter: r.meters.meter, Requests: r.meters.memcache,
+		MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Loops: r.loops, Meter: r.meters.meter, Requests: r.meters.memcache,
 		Forward: r.forward, Secure: secure(r.tls), Log: r.log,
 	})
 	r.databases.silent = err != nil // the original says nothing more after this error

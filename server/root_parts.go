@@ -43,6 +43,7 @@ func (r *root) parts() []part {
 		{"role", r.openRole, nil},
 		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
 		{"script", r.openScript, quietly(func() { r.scripts.close() })},
+		{"loops", r.openLoops, quietly(func() { r.loops.Close() })},
 		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
 		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
 		{"cluster", r.openCluster, quietly(func() { r.cluster.Load().close(r.log) })},

@@ -30,7 +30,7 @@ func (r *root) publish() error {
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), Watches: c.Limits.Watches, CmdDir: c.CmdDir, Console: c.Admin.Addr, SID: c.sid(), Now: c.Now,
 		Retention: c.Retention, Catalog: catalog, Shared: r.databases.shared, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Settings: options, Report: report.report,
-		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
+		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Loops: r.loops, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
 	r.health.catalog, r.health.alarms, r.health.following, r.health.standing = catalog, r.alarms, r.following, r.standing
@@ -83,6 +83,10 @@ func (r *root) begin() error {
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
 		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })
+	}
+	if r.loops != nil {
+		spread := newSpread(r.loops)
+		r.timers.every(spreadEvery, func() { spread.look(time.Now()) })
 	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })

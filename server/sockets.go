@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"gotycoon/internal/netio"
 )
 
 // MaxPort is the largest port: clients in use cannot parse larger ones.
@@ -37,6 +39,15 @@ func bind(host string, port int) (*net.TCPListener, error) {
 		return nil, &bindError{host, port, err}
 	}
 	return socket.(*net.TCPListener), nil
+}
+
+// bare has the connections of a socket rest in loops, if there are loops and the socket is without
+// TLS.
+func bare(l net.Listener, loops *netio.Loops) net.Listener {
+	if tcp, ok := l.(*net.TCPListener); ok && loops != nil {
+		return netio.ListenBare(tcp)
+	}
+	return l
 }
 
 // bindError says that a port could not be opened. Its text is that of the original.

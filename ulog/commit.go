@@ -58,6 +58,9 @@ func (l *Log) Wait(s Stamp) error {
 // Acked returns the newest stamp for which Wait returns at once. It costs one atomic load.
 func (l *Log) Acked() Stamp { return Stamp(l.acked.Load()) }
 
+// SyncsEach reports whether Wait waits for the disk.
+func (l *Log) SyncsEach() bool { return l.opts.SyncEach }
+
 // write makes sure that everything up to s is written, by this goroutine or another.
 func (l *Log) write(s Stamp) error {
 	for {

@@ -55,6 +55,17 @@ func (p *Pending) Admits(log *ulog.Log, replicas int) error {
 	return c.Admits(usual(c, replicas), p.Replicas)
 }
 
+// waiting is Pending.Waiting for one log.
+func (o *debt) waiting() (waits, long bool) {
+	if o.upTo != 0 {
+		if by := o.log.Confirmer(true); by != nil && by.Confirmed(o.usual, o.asked) < o.upTo {
+			return true, true
+		}
+	}
+	waits = o.at != 0 && o.log.Acked() < o.at
+	return waits, waits && o.log.SyncsEach()
+}
+
 // wait makes one log safe and forgets its stamp, also after an earlier error.
 func (o *debt) wait(first error) error {
 	if o.at == 0 {

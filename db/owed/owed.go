@@ -103,6 +103,22 @@ func (p *Pending) Wait() error {
 	return p.WaitConfirmed()
 }
 
+// Waiting reports whether Wait would wait, and whether it would wait for long: for a disk or for
+// other servers.
+func (p *Pending) Waiting() (waits, long bool) {
+	for i := range p.owed {
+		if p.owed[i].log != nil {
+			w, l := p.owed[i].waiting()
+			waits, long = waits || w, long || l
+		}
+	}
+	for i := range p.more {
+		w, l := p.more[i].waiting()
+		waits, long = waits || w, long || l
+	}
+	return waits, long
+}
+
 // WaitLogs returns when this server's logs have every collected update. What other servers must
 // confirm stays collected.
 func (p *Pending) WaitLogs() error {

@@ -185,6 +185,7 @@ func (c *Conn) Large() bool { return c.held-c.kept > smallRequest }
 // clients that wait with requests in hand would leave no memory for the requests of all others. A
 // request of 16 KiB holds nothing. The caller calls resume when the wait is over.
 func (c *Conn) Park() (resume func(), err error) {
+	c.Leave()
 	l, n := c.opts.Limits, c.held-c.kept
 	if l == nil || n <= 0 {
 		return func() {}, nil

@@ -4,7 +4,7 @@
 //
 // The way of a request:
 //
-//	read.go     WaitByte waits for its first bytes, Need and Fill for the rest
+//	read.go     WaitByte waits for its first bytes, in a loop (loop.go), Need and Fill for the rest
 //	            … a protocol serves it and appends the reply to Out …
 //	write.go    Flush waits for the log and sends Out, at the latest before the next wait
 //
@@ -41,6 +41,7 @@ type Options struct {
 	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
 	Access     *access.Guard // who may do what; nil: everybody may do everything
 	Limits     *Limits       // shared with other connections; nil: there are none
+	Loops      *Loops        // where connections rest that the protocol lets rest; nil: nowhere
 
 	// Patient: the client holds something as long as it is connected (a lock, for example), so
 	// neither slow requests nor silence end the connection.
@@ -65,8 +66,9 @@ type Conn struct {
 	Member  bool              // the client has proved that it is a server of the cluster
 	Meter   *metrics.Recorder // measures the requests; nil: they are not measured
 
-	net  net.Conn
-	raw  *rawSocket // nil when net is not a plain socket
+	net net.Conn
+	resting
+	raw  *rawSocket // nil when net is not a plain socket, or rests in a loop
 	wait waiter     // nil when net cannot wait without a buffer
 	opts Options
 	pool *sync.Pool
@@ -146,7 +148,7 @@ type rawSocket struct {
 // newRawSocket returns nil if the connection is no plain socket, for example a pipe in a test.
 func newRawSocket(c *Conn) *rawSocket {
 	sc, ok := c.net.(syscall.Conn)
-	if !ok {
+	if _, rests := c.net.(*Bare); rests || !ok {
 		return nil
 	}
 	rc, err := sc.SyscallConn()
@@ -180,6 +182,13 @@ func (c *Conn) Stop(grace time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopBy = time.Now().Add(grace)
+	if c.bare != nil {
+		if c.rouse() {
+			c.drained, c.term = false, 0
+			go c.resume()
+		}
+		return nil
+	}
 	if c.idle {
 		return c.net.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -190,6 +199,10 @@ func (c *Conn) Stop(grace time.Duration) error {
 func (c *Conn) Cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.bare != nil {
+		c.bare.Cut()
+		return
+	}
 	c.net.Close()
 }
 

@@ -21,6 +21,9 @@ func (c *Conn) Forwarded() bool {
 // the caller moves. Replies must have been sent. After Detach only Stop, Cut, Flush and Close may
 // be called; Stop ends the reads of the network connection, as before.
 func (c *Conn) Detach(send func(unread []byte) error) (net.Conn, error) {
+	if err := c.Settle(); err != nil {
+		return nil, err
+	}
 	err := send(c.Buffered())
 	c.Meter.Idle()
 	c.endServing()

@@ -125,6 +125,8 @@ func (c *Conn) hint(opening string) error {
 
 // socket returns the socket of the connection, below TLS if there is TLS; nil if there is none.
 func (c *Conn) socket() syscall.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch n := c.net.(type) {
 	case syscall.Conn:
 		return n

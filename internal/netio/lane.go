@@ -67,6 +67,7 @@ func (c *Conn) takeTurns(now time.Time) {
 	if sleep < leastSleep {
 		return // what is left stays on the clock
 	}
+	c.Leave()
 	time.Sleep(sleep) //lint:sleep others use the processor
 	s.worked = time.Now()
 }

@@ -35,13 +35,16 @@ func (c *Conn) Advance(n int) { c.r += n }
 
 // WaitByte waits for the next request, until at least one byte is buffered. Only Limits.SetIdle
 // limits this wait. WaitByte sends Out before it waits. After Stop it returns ErrStopped instead of
-// waiting.
+// waiting, and where the connection rests in a loop, ErrRests.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
 	c.replies.end(len(c.Out), c.Owed.Confirms())
 	if c.r < c.w && len(c.Out) < flushSize {
 		c.beginRequest()
 		return nil
+	}
+	if c.term != 0 && c.defers() {
+		return ErrRests
 	}
 	err := c.Flush()
 	c.Owed.Forget() // what is left owes an answer to nobody: its client wanted none
@@ -57,6 +60,9 @@ func (c *Conn) WaitByte() error {
 		return err
 	}
 	c.Meter.Idle()
+	if c.bare != nil {
+		return c.readOrRest()
+	}
 	return c.measured(c.read())
 }
 
@@ -84,6 +90,9 @@ func (c *Conn) beginIdle() error {
 	}
 	c.idle = true
 	end := c.idleEnd()
+	if c.bare != nil {
+		return c.limitRest(end)
+	}
 	if !c.limited && end.IsZero() {
 		return nil
 	}
@@ -146,6 +155,14 @@ func (c *Conn) Fill() error {
 	c.overdrawn, c.precious = false, false
 	if err := c.makeRoom(); err != nil {
 		return err
+	}
+	if c.bare != nil {
+		if n, err := c.readBare(); n > 0 || err != nil {
+			return err
+		}
+		if err := c.Settle(); err != nil {
+			return err
+		}
 	}
 	slow, err := c.beginLimited()
 	if err != nil {

@@ -1,7 +1,7 @@
 package netio
 
 import (
-	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -9,7 +9,7 @@ import (
 
 // LimitSilence has the system give up a connection whose other end acknowledges nothing for a time,
 // or takes no byte.
-func LimitSilence(socket *net.TCPConn, limit time.Duration) {
+func LimitSilence(socket syscall.Conn, limit time.Duration) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return

@@ -3,9 +3,9 @@
 package netio
 
 import (
-	"net"
+	"syscall"
 	"time"
 )
 
 // LimitSilence does nothing: these systems give up a connection after a time of their own.
-func LimitSilence(*net.TCPConn, time.Duration) {}
+func LimitSilence(syscall.Conn, time.Duration) {}

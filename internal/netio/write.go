@@ -17,6 +17,11 @@ const flushSize = 64 << 10
 // made durable, nothing is sent. If other servers do not confirm them, errors are sent instead of
 // the replies that acknowledge them, see Answered.
 func (c *Conn) Flush() error {
+	if c.term != 0 {
+		if _, long := c.Owed.Waiting(); long {
+			c.Leave()
+		}
+	}
 	if err := c.Owed.WaitLogs(); err != nil {
 		c.Owed.Forget()
 		c.drop()
@@ -63,6 +68,14 @@ func (c *Conn) write(p []byte) error {
 	}
 	if c.broken = c.answers(); c.broken != nil {
 		return c.broken
+	}
+	if c.bare != nil {
+		if p, c.broken = c.writeBare(p); c.broken != nil || len(p) == 0 {
+			return c.broken
+		}
+		if c.broken = c.Settle(); c.broken != nil { // there is no send space
+			return c.broken
+		}
 	}
 	if c.raw != nil {
 		c.broken = c.raw.write(p)

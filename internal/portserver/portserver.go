@@ -1,4 +1,4 @@
-// Package portserver runs the connections of a server's ports: one goroutine for each connection, a
+// Package portserver runs the connections of a server's ports: a goroutine that begins each connection, a
 // limit on their number, and a stop that gives them time to finish their work.
 //
 // Most protocols hand over a function that serves one connection, and stop with Close:
@@ -26,12 +26,16 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
-// Options of a Server. Either Serve or NewSession is set.
+// Options of a Server. One of Serve, Begin and NewSession is set.
 type Options struct {
 	// Serve serves one connection until its end. ctx ends when the server stops: reads then fail at
 	// once, and after Grace the connection is closed. After Serve has returned, the server closes
 	// the connection.
 	Serve func(ctx context.Context, c net.Conn)
+
+	// Begin makes the service of a connection that may rest. resume goes on with it, in any
+	// goroutine.
+	Begin func(ctx context.Context, c net.Conn, resume func()) Service
 
 	// NewSession makes the session of an accepted connection. Nothing else is accepted meanwhile on
 	// the socket, so NewSession must be quick.
@@ -56,7 +60,7 @@ type Server struct {
 	cancel    context.CancelFunc
 	sockets   []net.Listener
 	accepting sync.WaitGroup // one per socket
-	serving   sync.WaitGroup // one per connection
+	serving   sync.WaitGroup // one per connection, which ends with it
 
 	mu      sync.Mutex // protects the fields below
 	open    map[Session]struct{}
@@ -90,7 +94,7 @@ func Start(l net.Listener, o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.NewSession == nil {
-		o.NewSession = func(c net.Conn) Session { return &call{conn: c, serve: o.Serve, log: o.Logger} }
+		o.NewSession = func(c net.Conn) Session { return &call{conn: c, opts: &o} }
 	}
 	if o.Full == nil {
 		o.Full = func(refused int) {
@@ -211,8 +215,9 @@ func (s *Server) take(c net.Conn) {
 func (s *Server) begin(session Session) {
 	s.opening--
 	s.open[session] = struct{}{}
-	s.serving.Go(func() {
-		session.Serve(s.ctx)
+	s.serving.Add(1)
+	go session.Serve(s.ctx, func() {
+		defer s.serving.Done()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, session)

@@ -140,7 +140,8 @@ type talker struct {
 	cut  chan struct{}
 }
 
-func (s *talker) Serve(ctx context.Context) {
+func (s *talker) Serve(ctx context.Context, ended func()) {
+	defer ended()
 	defer s.conn.Close()
 	_, _ = io.Copy(s.conn, s.conn)
 	select {

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"runtime"
+	"time"
+
+	"gotycoon/internal/netio"
+)
+
+// spread decides how many loops serve connections (internal/netio). One loop uses one core, and
+// serves most for that core's time. More of them pay where the one is always busy while cores are
+// idle: mostly when the clients are on other machines. Where others use the cores, two loops serve
+// fewer requests than one, and the slowest of them much later.
+//
+// Example: two cores, 64 clients that never rest, on a machine of their own:
+//
+//	0.0 s   one loop runs for 1.0 core, 0.9 are idle   →  two loops
+//	0.2 s   they run for 1.8 cores, none is idle       →  nothing to be won or lost
+//
+// The same clients on the server's machine use the second core: it stays with one loop.
+type spread struct {
+	set   func(n int)
+	most  func() int            // loops
+	usage func() usage          // of the process so far
+	cores func() (cores, error) // figures of the threads so far
+
+	n     int       // loops used
+	begun time.Time // of the window; zero: there is none
+	since cores     // figures at its beginning
+	until time.Time // no loop is added before
+	rest  time.Duration
+	known usage // at the latest look
+	at    time.Time
+}
+
+const spreadEvery = 200 * time.Millisecond // length of a window
+
+func newSpread(loops *netio.Loops) *spread {
+	return &spread{
+		n: 1, set: loops.Use, usage: usageSoFar,
+		most:  func() int { return runtime.GOMAXPROCS(0) },
+		cores: func() (cores, error) { return readCores("/proc") },
+	}
+}
+
+// look ends a window and begins the next one, unless the server has hardly anything to do.
+func (s *spread) look(now time.Time) {
+	last, at := s.known, s.at
+	s.known, s.at = s.usage(), now
+	if s.n == 1 && float64(s.known.ran-last.ran) < quietAt*float64(now.Sub(at)) {
+		s.begun = time.Time{}
+		return
+	}
+	sum, err := s.cores()
+	if err != nil {
+		return // the system has no figures
+	}
+	if !s.begun.IsZero() {
+		length := float64(now.Sub(s.begun))
+		s.decide(now, window{
+			ran:    float64(sum.ran-s.since.ran) / length,
+			waited: float64(sum.waited-s.since.waited) / length,
+			idle:   float64(sum.idle-s.since.idle) / length,
+		})
+	}
+	s.begun, s.since = now, sum
+}
+
+// decide sets the number of loops by what a window has found.
+func (s *spread) decide(now time.Time, w window) {
+	n, most := s.n, s.most()
+	switch loops := float64(n); {
+	case n > most:
+		n = most
+	case n > 1 && w.waited >= crowdedAt:
+		n /= 2
+		s.rest = min(max(leastRest, 2*s.rest), mostRest)
+		s.until = now.Add(s.rest)
+	case n > 1 && w.ran < loops/2-freeCore:
+		n /= 2
+	case w.ran >= loops*(1-hardly) && w.idle >= freeCore && !now.Before(s.until):
+		n = min(2*n, most)
+	}
+	if n != s.n {
+		s.n = n
+		s.set(n)
+	}
+}
