@@ -259,7 +259,7 @@ func (r *root) openMemcached() (err error) {
 func (r *root) openServices() (err error) {
 	r.services, err = r.cfg.Services.open(&servicesOptions{
 		Options: services.Options{
-			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Forward: r.forward, Access: r.access, Pages: r.pages,
+			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Loops: r.loops, Timeout: r.cfg.Timeout, Forward: r.forward, Access: r.access, Pages: r.pages,
 			Meter: r.meters.meter, Logger: r.log.Logger,
 		},
 		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,

@@ -78,6 +78,7 @@ type Service interface {
 type Options struct {
 	MaxConns int           // open connections; more are closed at once. 0 means no limit
 	Limits   *netio.Limits // of all connections of the process; nil means none
+	Loops    *netio.Loops  // where connections rest; nil: each has a goroutine
 
 	// Timeout: a client that takes no byte of its replies for this long is disconnected. 0 means 30
 	// seconds.
@@ -126,6 +127,14 @@ func (p *Port) Serve(l net.Listener, serve func(ctx context.Context, socket net.
 	p.server = portserver.Start(l, portserver.Options{Serve: serve, MaxConns: p.MaxConns, Logger: p.Logger})
 }
 
+// ServeResting is Serve for connections that may rest, see portserver.Service.
+func (p *Port) ServeResting(l net.Listener, begin func(ctx context.Context, socket net.Conn, resume func()) portserver.Service) {
+	if tcp, ok := l.(*net.TCPListener); ok && p.Loops != nil {
+		l = netio.ListenBare(tcp)
+	}
+	p.server = portserver.Start(l, portserver.Options{Begin: begin, MaxConns: p.MaxConns, Logger: p.Logger})
+}
+
 // Cut implements Service.
 func (p *Port) Cut() {
 	if p.server != nil {
@@ -160,7 +169,7 @@ func (p *Port) Move(c *netio.Conn, kind frame.MemberKind, served bool) (over boo
 // Open returns the connection that reads from and writes to a socket. Open completes o with the
 // options that all connections of the port share.
 func (p *Port) Open(socket net.Conn, o netio.Options) *netio.Conn {
-	o.Timeout, o.Limits, o.Access = p.Timeout, p.Limits, p.Access
+	o.Timeout, o.Limits, o.Loops, o.Access = p.Timeout, p.Limits, p.Loops, p.Access
 	c := netio.New(socket, p.buffers, o)
 	c.Meter = p.Meter.NewRecorder(socket.RemoteAddr().String())
 	return c

@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"services/sequence":             {"client/wire/frame", "db", "db/pages", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
 	"services":                      {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "access/accesstest", "db", "internal/browser", "services", "services/leader", "ulog"},
-	"services/internal/webport":     {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "internal/browser", "internal/metrics", "internal/netio", "services"},
+	"services/internal/webport":     {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver", "services"},
 	"services/quota":                {"client/wire/frame", "db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},

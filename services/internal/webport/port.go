@@ -22,6 +22,7 @@ import (
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
 	"gotycoon/services"
 )
 
@@ -68,68 +69,97 @@ func New(name string, kind frame.MemberKind, o services.Options, route Route, pa
 }
 
 // Start implements services.Service.
-func (p *Port) Start(l net.Listener) { p.Serve(l, p.serve) }
+func (p *Port) Start(l net.Listener) { p.ServeResting(l, p.begin) }
 
-// serve answers the requests of one connection. Replies to pipelined requests share one wait for
+// session answers the requests of one connection. Replies to pipelined requests share one wait for
 // the log.
-func (p *Port) serve(ctx context.Context, socket net.Conn) {
-	c := p.Open(socket, netio.Options{MaxRequest: maxHead + maxBody})
-	defer c.Close()
-	body := make([]byte, 0, 64)
-	c.Ending = ctx
-	for ctx.Err() == nil && c.WaitByte() == nil {
-		if head := c.Buffered(); browser.IsHello(head) {
-			_, line := browser.Misled(head, "HTTP")
-			p.Logger.Info("(" + socket.RemoteAddr().String() + "): " + line)
-			break
-		}
-		over, unmoved := p.Move(c, p.kind, false)
-		if over && unmoved == nil {
-			break
-		}
-		r, err := readRequest(c)
-		if err != nil {
-			p.say(err, socket)
-			break
-		}
-		if c.Visitor != nil {
-			if denied := p.permit(c, &r); denied != nil {
-				r.keep = r.keep && !denied.Remote
-				c.Out = appendRefusal(c.Out, &r, denied)
-				if denied.Remote || skipBody(c, r.body) != nil || !r.keep {
-					break
-				}
-				continue
+type session struct {
+	*netio.Conn
+	port   *Port
+	socket net.Conn
+	body   []byte
+	unstop func() bool
+}
+
+func (p *Port) begin(ctx context.Context, socket net.Conn, resume func()) portserver.Service {
+	s := &session{Conn: p.Open(socket, netio.Options{MaxRequest: maxHead + maxBody}), port: p, socket: socket, body: make([]byte, 0, 64)}
+	s.Ending = ctx
+	s.RestIn(resume)
+	s.unstop = context.AfterFunc(ctx, func() { _ = s.Stop(0) })
+	return s
+}
+
+// Run implements portserver.Service.
+func (s *session) Run() (rests bool) {
+	for s.Ending.Err() == nil {
+		if err := s.WaitByte(); err != nil {
+			if errors.Is(err, netio.ErrRests) {
+				return true
 			}
+			break
 		}
-		if denied := p.wantedByUser(c, &r); denied != nil {
-			// The body comes from a web page: it must not be read as the next request.
-			r.keep = false
+		if !s.one() {
+			break
+		}
+	}
+	if err := s.Flush(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.port.Logger.Debug("sending replies: "+err.Error(), slog.String("peer", s.socket.RemoteAddr().String()))
+	}
+	return false
+}
+
+// End implements portserver.Service.
+func (s *session) End() {
+	s.unstop()
+	s.Close()
+}
+
+// one answers a request, and reports whether the connection stays.
+func (s *session) one() (keep bool) {
+	p, c := s.port, s.Conn
+	if head := c.Buffered(); browser.IsHello(head) {
+		_, line := browser.Misled(head, "HTTP")
+		p.Logger.Info("(" + s.socket.RemoteAddr().String() + "): " + line)
+		return false
+	}
+	over, unmoved := p.Move(c, p.kind, false)
+	if over && unmoved == nil {
+		return false
+	}
+	r, err := readRequest(c)
+	if err != nil {
+		p.say(err, s.socket)
+		return false
+	}
+	if c.Visitor != nil {
+		if denied := p.permit(c, &r); denied != nil {
+			r.keep = r.keep && !denied.Remote
 			c.Out = appendRefusal(c.Out, &r, denied)
-			break
-		}
-		if over {
-			r.keep = false
-			c.Out = appendReply(c.Out, &r, standby, fmt.Appendf(nil, "%v\n", unmoved))
-			break
-		}
-		var status Status
-		body, status = p.route(body[:0], r.target, &c.Owed)
-		c.Out = appendReply(c.Out, &r, status, body)
-		if cap(body) > keepBody {
-			body = nil // body was a block of numbers; an idle connection does not keep room for it
-		}
-		p.measure(c, &r, status)
-		if c.Owes() {
-			c.Answered(unconfirmed(&r))
-		}
-		if skipBody(c, r.body) != nil || !r.keep {
-			break
+			return !denied.Remote && skipBody(c, r.body) == nil && r.keep
 		}
 	}
-	if err := c.Flush(); err != nil && !errors.Is(err, net.ErrClosed) {
-		p.Logger.Debug("sending replies: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
+	if denied := p.wantedByUser(c, &r); denied != nil {
+		// The body comes from a web page: it must not be read as the next request.
+		r.keep = false
+		c.Out = appendRefusal(c.Out, &r, denied)
+		return false
 	}
+	if over {
+		r.keep = false
+		c.Out = appendReply(c.Out, &r, standby, fmt.Appendf(nil, "%v\n", unmoved))
+		return false
+	}
+	var status Status
+	s.body, status = p.route(s.body[:0], r.target, &c.Owed)
+	c.Out = appendReply(c.Out, &r, status, s.body)
+	if cap(s.body) > keepBody {
+		s.body = nil // it was a block of numbers; an idle connection does not keep room for it
+	}
+	p.measure(c, &r, status)
+	if c.Owes() {
+		c.Answered(unconfirmed(&r))
+	}
+	return skipBody(c, r.body) == nil && r.keep
 }
 
 func (p *Port) say(err error, socket net.Conn) {
