@@ -48,7 +48,7 @@ type Options struct {
 	Patient bool
 }
 
-// Conn is one client connection. It belongs to one goroutine; only Stop, Cut and Gone may be called
+// Conn is one client connection. It belongs to one goroutine at a time; only Stop, Cut and Gone may be called
 // by others.
 //
 // Replies are appended to Out while requests are served, and leave with Flush. Callers pass &Owed

@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/netio"
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
+	"gotycoon/ulog"
 )
 
 const patience = 20 * time.Second
@@ -333,6 +336,58 @@ func TestRestsHaveALimit(t *testing.T) {
 	require.ErrorIs(t, <-s.ends, os.ErrDeadlineExceeded)
 	s.limits.SetIdle(0)
 	unlimited.ask("y")
+}
+
+// While the log waits for its disk, nobody who has updated anything is answered, and everybody else
+// is. Updates that come meanwhile are answered as well when the disk is back.
+func TestReadersDoNotWaitForTheDisk(t *testing.T) {
+	for _, each := range []bool{false, true} {
+		t.Run(fmt.Sprintf("SyncEach=%v", each), func(t *testing.T) {
+			fs := faultfs.New(vfs.OS{})
+			log, err := ulog.Open(t.TempDir(), ulog.Options{SyncEach: each, FS: fs})
+			require.NoError(t, err)
+			defer log.Close()
+			begun, release := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			hang := func() { once.Do(func() { close(begun) }); <-release }
+			if each {
+				fs.OnSync(hang)
+			} else {
+				fs.OnWrite(hang)
+			}
+			s := startLoops(t, 1, func(c *netio.Conn, line string) {
+				if line == "set" {
+					at, _ := log.Append([]ulog.Update{{Op: ulog.OpSet, Key: []byte("k")}})
+					c.Owed.Add(log, at, 0, -1)
+				}
+				say(c, line)
+			})
+			reader := s.dial()
+			var writers []*lineClient
+			set := func() {
+				w := s.dial()
+				w.send("set\n")
+				writers = append(writers, w)
+			}
+			set()
+			<-begun
+			for range 20 {
+				set()
+				reader.ask("meanwhile")
+			}
+			for _, w := range writers {
+				require.NoError(t, w.SetReadDeadline(time.Unix(1, 0)))
+				_, err := w.in.Peek(1)
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+				require.NoError(t, w.SetReadDeadline(time.Now().Add(patience)))
+			}
+			close(release)
+			for _, w := range writers {
+				w.expect("re set")
+				w.ask("set")
+			}
+		})
+	}
 }
 
 // Connections follow when the number of loops changes, under load.

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// spreading is a machine of four processors that a test describes.
+type spreading struct {
+	*spread
+	now   time.Time
+	sum   cores
+	asked int
+	sets  []int
+}
+
+func spreadOn(processors int) *spreading {
+	m := &spreading{now: time.Unix(1000, 0)}
+	m.spread = &spread{
+		n: 1, set: func(n int) { m.sets = append(m.sets, n) }, most: func() int { return processors },
+		usage: func() usage { return usage{ran: m.sum.ran} },
+		cores: func() (cores, error) { m.asked++; return m.sum, nil },
+	}
+	return m
+}
+
+// pass lets time go by in which the threads run and wait for so many cores, with so many idle, and
+// returns the number of loops then.
+func (m *spreading) pass(d time.Duration, ran, waited, idle float64) int {
+	for end := m.now.Add(d); m.now.Before(end); {
+		m.now = m.now.Add(spreadEvery)
+		m.sum.ran += time.Duration(ran * float64(spreadEvery))
+		m.sum.waited += time.Duration(waited * float64(spreadEvery))
+		m.sum.idle += time.Duration(idle * float64(spreadEvery))
+		m.look(m.now)
+	}
+	return m.n
+}
+
+// Loops are added while those there are have no rest and cores are idle.
+func TestLoopsAreAddedWhereCoresAreIdle(t *testing.T) {
+	m := spreadOn(4)
+	require.Equal(t, 1, m.pass(time.Minute, 0.6, 0, 3), "one loop is enough")
+	require.Equal(t, 1, m.pass(time.Minute, 1, 0.1, 0.2), "the clients use the other cores")
+	require.Equal(t, 4, m.pass(time.Second, 2.5, 0, 1.5))
+	require.Equal(t, []int{2, 4}, m.sets)
+	require.Equal(t, 4, m.pass(time.Minute, 4, 0.1, 0))
+}
+
+// Loops that stand in line for a core are too many. The next attempt waits longer and longer.
+func TestLoopsAreTakenBackWhereOthersUseTheCores(t *testing.T) {
+	m := spreadOn(2)
+	require.Equal(t, 2, m.pass(time.Second, 1.5, 0, 0.6))
+	require.Equal(t, 1, m.pass(time.Second, 1, 0.5, 0))
+	require.Equal(t, 1, m.pass(leastRest-2*time.Second, 1, 0, 0.9))
+	require.Equal(t, 2, m.pass(4*time.Second, 1, 0, 0.9))
+	require.Equal(t, 1, m.pass(time.Second, 1, 0.5, 0))
+	require.Equal(t, 1, m.pass(2*leastRest-2*time.Second, 1, 0, 0.9))
+	require.Equal(t, 2, m.pass(4*time.Second, 1, 0, 0.9))
+}
+
+// A server with little to do goes back to one loop, and does not even ask for the figures then.
+func TestALittleWorkNeedsOneLoop(t *testing.T) {
+	m := spreadOn(4)
+	require.Equal(t, 4, m.pass(time.Second, 4, 0, 1))
+	require.Equal(t, 1, m.pass(time.Second, 0.05, 0, 3.9))
+	before := m.asked
+	m.pass(time.Minute, 0.05, 0, 3.9)
+	require.Equal(t, before, m.asked)
+}
+
+// Where fewer processors are left to the server, fewer loops are.
+func TestNoMoreLoopsThanProcessors(t *testing.T) {
+	m := spreadOn(4)
+	require.Equal(t, 4, m.pass(time.Second, 4, 0, 1))
+	m.most = func() int { return 2 }
+	require.Equal(t, 2, m.pass(spreadEvery, 4, 0, 0))
+}
