@@ -48,8 +48,8 @@ type Options struct {
 	Patient bool
 }
 
-// Conn is one client connection. It belongs to one goroutine at a time; only Stop, Cut and Gone may be called
-// by others.
+// Conn is one client connection. It belongs to one goroutine at a time; only Stop, Cut and Gone may
+// be called by others.
 //
 // Replies are appended to Out while requests are served, and leave with Flush. Callers pass &Owed
 // to each update, which notes there what Flush has to wait for. So a batch of pipelined requests

@@ -33,8 +33,8 @@ import (
 // goroutine leads. The goroutine that has lost the leadership serves its connection up to the next
 // rest and ends. So each wait costs the others at most two looks, and nothing depends on the
 // knowledge which requests may wait. Where many requests wait one after the other, these looks
-// would add up: a loop in which that happens gives each connection a goroutine for a while. (A thread
-// that the system has taken off its core looks like one that waits. There are few of these.)
+// would add up: a loop in which that happens gives each connection a goroutine for a while. (A
+// thread that the system has taken off its core looks like one that waits. There are few of these.)
 //
 // # How many loops
 //
@@ -105,8 +105,8 @@ type Loops struct {
 	work   sync.WaitGroup
 }
 
-// NewLoops starts n loops, of which one is used at first. It returns nil if the system has no way to
-// do it. Their goroutines are watch, and one leader for each; Close ends them.
+// NewLoops starts n loops, of which one is used at first. It returns nil if the system has no way
+// to do it. Their goroutines are watch, and one leader for each; Close ends them.
 func NewLoops(n int) *Loops {
 	all := &Loops{wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	all.used.Store(1)

@@ -1,5 +1,5 @@
-// Package portserver runs the connections of a server's ports: a goroutine that begins each connection, a
-// limit on their number, and a stop that gives them time to finish their work.
+// Package portserver runs the connections of a server's ports: a goroutine that begins each
+// connection, a limit on their number, and a stop that gives them time to finish their work.
 //
 // Most protocols hand over a function that serves one connection, and stop with Close:
 //
