@@ -113,16 +113,20 @@ func (w *wire) split() {
 	if end := bytes.IndexByte(line, 0); end >= 0 {
 		line = line[:end]
 	}
-	for i := 0; i < len(line); {
-		if isBlank(line[i]) {
-			i++
-			continue
+	start := -1 // of a word
+	for i, b := range line {
+		switch {
+		case !isBlank(b):
+			if start < 0 {
+				start = i
+			}
+		case start >= 0:
+			w.words = append(w.words, line[start:i])
+			start = -1
 		}
-		start := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
-		}
-		w.words = append(w.words, line[start:i])
+	}
+	if start >= 0 {
+		w.words = append(w.words, line[start:])
 	}
 }
 
