@@ -40,6 +40,8 @@ type conn struct {
 	writing bool      // another goroutine writes to the socket
 	written sync.Cond // writing has become false
 	spare   []byte    // the second buffer for lines, while the first is written
+
+	attempt attempt // belongs to whoever has set writing
 }
 
 // say adds a line without counts and key to the replies.
