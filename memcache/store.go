@@ -69,7 +69,7 @@ func (st *storage) store(ch change) (version uint64, err error) {
 	}
 	if ch.room != nil && st.s.queues == nil && ch.mode != modeAppend && ch.mode != modePrepend {
 		version, err = st.storeInPlace(ch)
-		st.countStore(ch, err)
+		st.countStore(&ch, err)
 		return version, err
 	}
 	value := ch.data
@@ -93,7 +93,7 @@ func (st *storage) store(ch change) (version uint64, err error) {
 	default:
 		err = st.db.Set(owed, ch.key, value, ch.xt)
 	}
-	st.countStore(ch, err)
+	st.countStore(&ch, err)
 	return version, err
 }
 
@@ -155,7 +155,7 @@ func changed(err error) error {
 	return err
 }
 
-func (st *storage) countStore(ch change, err error) {
+func (st *storage) countStore(ch *change, err error) {
 	n := &st.s.counts
 	if ch.mode != modeCAS && ch.unique == 0 {
 		n.set.count(err == nil)
