@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"gotycoon/internal/rawio"
 )
 
 // Two parties write to the socket of a connection: the connection's own goroutine, which sends the
@@ -164,19 +162,6 @@ func (c *conn) tryWrite(out []byte) (n int, err error) {
 		return 0, os.NewSyscallError("write", c.attempt.errno)
 	}
 	return c.attempt.n, nil
-}
-
-// attempt is a write that does not wait.
-type attempt struct {
-	out        []byte
-	n          int
-	errno      syscall.Errno
-	onWritable func(fd uintptr) bool // try as a value, made once
-}
-
-func (a *attempt) try(fd uintptr) bool {
-	a.n, a.errno = rawio.Write(fd, a.out)
-	return true
 }
 
 // writeRest sends out from byte n on, and then lines that are left meanwhile. It runs in a

@@ -26,9 +26,9 @@ import (
 //	STATE LF CALL EXPIRES LF REPLY LF ID
 //
 // EXPIRES is the Unix second in which the record of the reply expires. ID is empty, and EXPIRES is
-// 0, for a call without an id. In each term, a server completes the last call before its first call (quota.lead):
-// it stores the records that it lacks. Calls before the last one are whole, because the follower
-// has received their groups to the end.
+// 0, for a call without an id. In each term, a server completes the last call before its first call
+// (quota.lead): it stores the records that it lacks. Calls before the last one are whole, because
+// the follower has received their groups to the end.
 //
 // Example. At the second 1700000000, "apply 10" under the id "abc" on a new quota of 100 stores
 //
