@@ -29,7 +29,6 @@ type Tree struct {
 	ends    []int         // see splitting
 	leaves  []slab.Addr   // of the keys that were warmed last, in their order; empty after freePage
 	cleared []*slab.Arena // to be released when mu is free
-	batch   Batch         // of the present Update
 
 	mu    sync.RWMutex // guards the fields below and the pages
 	arena *slab.Arena
@@ -60,8 +59,7 @@ func (t *Tree) Update(f func(*Batch)) {
 func (t *Tree) update(f func(*Batch)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.batch.t = t
-	f(&t.batch)
+	f(&Batch{t})
 }
 
 // releaseCleared gives memory back. The caller holds writer, and not mu.
