@@ -40,6 +40,7 @@ func TestParseConfig(t *testing.T) {
 
 func TestLeadingInt(t *testing.T) {
 	for text, want := range map[string]int64{"": 0, "12": 12, " \t-7x": -7, "+3": 3, "abc": 0, "007": 7, "1.9": 1,
+		"999999999999999999": 999999999999999999, "9223372036854775808": -9223372036854775808,
 		"18446744073709551615": -1, "-9223372036854775808": -9223372036854775808} {
 		require.Equal(t, want, leadingInt([]byte(text)), text)
 	}

@@ -11,6 +11,12 @@ import (
 // leadingInt reads the number at the beginning of text as the original does. Unlike numbers in
 // HTTP requests, stored values may have NULs in front of the number.
 func leadingInt(text []byte) int64 {
+	const safe = 18 // digits that cannot exceed 64 bits
+	if len(text) <= safe {
+		if n, ok := unsigned(text); ok {
+			return int64(n)
+		}
+	}
 	for len(text) > 0 && isBlank(text[0]) {
 		text = text[1:]
 	}

@@ -69,27 +69,31 @@ func (st *storage) store(ch change) (version uint64, err error) {
 	}
 	if ch.room != nil && st.s.queues == nil && ch.mode != modeAppend && ch.mode != modePrepend {
 		version, err = st.storeInPlace(ch)
-		st.countStore(ch, err)
+		st.countStore(&ch, err)
 		return version, err
 	}
-	if err := st.holdCopy(ch.data); err != nil {
-		return 0, err
+	value := ch.data
+	if st.s.opts.Flags {
+		if err := st.holdCopy(value); err != nil {
+			return 0, err
+		}
+		st.value = st.encode(st.value[:0], value, ch.flags)
+		value = st.value
 	}
-	st.value = st.encode(st.value[:0], ch.data, ch.flags)
 	owed := &st.io.Owed
 	switch {
 	case st.s.queues != nil && ch.mode == modeSet:
-		err = st.s.queues.put(owed, ch.key, st.value, ch.xt)
+		err = st.s.queues.put(owed, ch.key, value, ch.xt)
 	case ch.unique != 0 || ch.versioned || ch.mode >= modeAppend:
-		version, err = st.storeVersion(ch)
+		version, err = st.storeVersion(ch, value)
 	case ch.mode == modeAdd:
-		err = st.db.Add(owed, ch.key, st.value, ch.xt)
+		err = st.db.Add(owed, ch.key, value, ch.xt)
 	case ch.mode == modeReplace:
-		err = st.db.Replace(owed, ch.key, st.value, ch.xt)
+		err = st.db.Replace(owed, ch.key, value, ch.xt)
 	default:
-		err = st.db.Set(owed, ch.key, st.value, ch.xt)
+		err = st.db.Set(owed, ch.key, value, ch.xt)
 	}
-	st.countStore(ch, err)
+	st.countStore(&ch, err)
 	return version, err
 }
 
@@ -151,7 +155,7 @@ func changed(err error) error {
 	return err
 }
 
-func (st *storage) countStore(ch change, err error) {
+func (st *storage) countStore(ch *change, err error) {
 	n := &st.s.counts
 	if ch.mode != modeCAS && ch.unique == 0 {
 		n.set.count(err == nil)
@@ -165,8 +169,9 @@ func (st *storage) countStore(ch change, err error) {
 	}
 }
 
-// storeVersion is store for operations that depend on the old item. c.value holds the new value.
-func (st *storage) storeVersion(ch change) (version uint64, err error) {
+// storeVersion is store for operations that depend on the old item. value is the stored form of the
+// new value.
+func (st *storage) storeVersion(ch change, value []byte) (version uint64, err error) {
 	var refused error
 	version, err = st.db.AcceptIf(&st.io.Owed, ch.key, ch.wanted(), func(key, old []byte, _ int64, found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
@@ -179,7 +184,7 @@ func (st *storage) storeVersion(ch change) (version uint64, err error) {
 			st.join(ch, old)
 			return record.Verdict{Op: record.Store, Value: st.value}
 		}
-		return record.Verdict{Op: record.Renew, Value: st.value, XT: ch.xt}
+		return record.Verdict{Op: record.Renew, Value: value, XT: ch.xt}
 	})
 	if err != nil {
 		return 0, changed(err)

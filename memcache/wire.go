@@ -108,22 +108,20 @@ func (w *wire) addToLine(part []byte, limit int) (used int, full bool) {
 
 // split finds the words of the line. A zero byte ends the line.
 func (w *wire) split() {
-	w.words = w.words[:0]
-	line := w.line
+	words, line := w.words[:0], w.line
 	if end := bytes.IndexByte(line, 0); end >= 0 {
 		line = line[:end]
 	}
-	for i := 0; i < len(line); {
+	for i := 0; i < len(line); i++ {
 		if isBlank(line[i]) {
-			i++
 			continue
 		}
-		start := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
+		begin := i
+		for i++; i < len(line) && !isBlank(line[i]); i++ {
 		}
-		w.words = append(w.words, line[start:i])
+		words = append(words, line[begin:i])
 	}
+	w.words = words
 }
 
 // block reads the data block of a storage command: size bytes and a line end. If ok is false, the

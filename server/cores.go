@@ -26,13 +26,14 @@ type cores struct {
 //	                         procs_running 3         threads that run or stand in line
 func readCores(proc string) (cores, error) {
 	const tick = time.Second / 100 // USER_HZ, whatever the kernel's own rate is
-	threads, err := filepath.Glob(filepath.Join(proc, "self/task/*/schedstat"))
+	tasks := filepath.Join(proc, "self/task")
+	threads, err := os.ReadDir(tasks) // a glob would read the directory of each thread
 	if err != nil || len(threads) == 0 {
 		return cores{}, errNoFigures
 	}
 	var sum cores
-	for _, path := range threads {
-		text, err := os.ReadFile(path)
+	for _, thread := range threads {
+		text, err := os.ReadFile(filepath.Join(tasks, thread.Name(), "schedstat"))
 		if os.IsNotExist(err) {
 			continue // the thread has ended
 		}

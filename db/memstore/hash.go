@@ -121,6 +121,10 @@ func (h *Hash) Freeze(instant func(take func())) (store.Frozen, error) {
 // run carries the plan out under the locks of the touched tables. After a clear it returns the old
 // arena.
 func (h *Hash) run() (cleared *slab.Arena) {
+	if h.plan.fresh == nil && len(h.plan.steps) == 1 {
+		h.runOne(&h.plan.steps[0])
+		return nil
+	}
 	h.touched.each(func(i int) { h.locks[i].Lock() })
 	defer h.touched.each(func(i int) { h.locks[i].Unlock() })
 	if h.plan.fresh != nil {
@@ -133,17 +137,25 @@ func (h *Hash) run() (cleared *slab.Arena) {
 	return cleared
 }
 
+// runOne is run for a plan of one step.
+func (h *Hash) runOne(s *step) {
+	lock := &h.locks[tableOf(s.hash)]
+	lock.Lock()
+	defer lock.Unlock()
+	h.step(s)
+}
+
 // step carries one update out. The caller holds the lock of its table.
 func (h *Hash) step(s *step) {
 	var old slab.Addr
 	if s.at != 0 {
-		old = h.index.put(s.hash, s.key, s.at)
-		h.count.Add(1)
-	} else {
-		old = h.index.remove(s.hash, s.key)
+		if old = h.index.put(s.hash, s.key, s.at); old == 0 {
+			h.count.Add(1)
+		}
+	} else if old = h.index.remove(s.hash, s.key); old != 0 {
+		h.count.Add(-1)
 	}
 	if old != 0 {
-		h.count.Add(-1)
 		h.plan.old = append(h.plan.old, old)
 	}
 }

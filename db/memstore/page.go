@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"sort"
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/internal/pieces"
@@ -118,8 +117,41 @@ func (p page) search(a *slab.Arena, from int, key []byte) (slot int, found bool)
 	if head < math.MaxUint32 { // slots with the same head
 		n = p.firstHead(i+1, n, head+1)
 	}
-	rest, found := sort.Find(n-i-1, func(k int) int { return bytes.Compare(key, p.key(a, i+1+k)) })
-	return i + 1 + rest, found
+	return p.searchTied(a, i+1, n, key)
+}
+
+// searchTied is search among the slots from ≤ i < to, whose heads are the key's. It looks at the
+// place of the last insert and the next first: there is the place of keys that come in order, as
+// journals do, whose heads often say nothing at the end of a tree, where pages have no prefix.
+func (p page) searchTied(a *slab.Arena, from, to int, key []byte) (slot int, found bool) {
+	if last := p.get(offLast); from <= last && last < to {
+		c := bytes.Compare(p.key(a, last), key)
+		if c < 0 && last+1 < to {
+			from = last + 1
+			c = bytes.Compare(p.key(a, from), key)
+			last = from
+		}
+		switch {
+		case c == 0:
+			return last, true
+		case c < 0:
+			from = last + 1
+		default:
+			to = last
+		}
+	}
+	for from < to {
+		half := int(uint(from+to) / 2)
+		switch c := bytes.Compare(p.key(a, half), key); {
+		case c == 0:
+			return half, true
+		case c < 0:
+			from = half + 1
+		default:
+			to = half
+		}
+	}
+	return from, false
 }
 
 // firstHead returns the first slot of from ≤ i < to whose head is at least head, and to where there

@@ -122,6 +122,9 @@ func (p *Pending) Waiting() (waits, long bool) {
 // WaitLogs returns when this server's logs have every collected update. What other servers must
 // confirm stays collected.
 func (p *Pending) WaitLogs() error {
+	if p.nothing() {
+		return nil
+	}
 	var first error
 	for i := range p.owed {
 		first = p.owed[i].wait(first)
@@ -135,6 +138,9 @@ func (p *Pending) WaitLogs() error {
 // WaitConfirmed returns when other servers have confirmed what they must confirm, and forgets it.
 // WaitLogs has returned nil.
 func (p *Pending) WaitConfirmed() error {
+	if p.nothing() {
+		return nil
+	}
 	var first error
 	for i := range p.owed {
 		first = p.owed[i].waitConfirmed(first)
@@ -145,6 +151,9 @@ func (p *Pending) WaitConfirmed() error {
 	p.more = p.more[:0]
 	return first
 }
+
+// nothing reports whether nothing is collected: the first debt takes the first place.
+func (p *Pending) nothing() bool { return p.owed[0].log == nil && len(p.more) == 0 }
 
 // Forget forgets what is collected: nobody will be told.
 func (p *Pending) Forget() { p.owed, p.more = [2]debt{}, p.more[:0] }

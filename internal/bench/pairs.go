@@ -45,6 +45,7 @@ func (b *bench) allPairs() [][2]party {
 	get := party{name: "`GET /key`", bin: b.server, args: services, prepare: &filled, requests: httpGet(smallKeys)}
 	synced := party{"set, `.kct` with `-ulog -oas`", b.server, ours(append(log, "-oas", "$DIR/a.kct")...), 0, nil, httpSet(smallKeys)}
 	always := redisRival("redis, `appendfsync always`", "yes", "always")
+	locks := ours(append(log, "-services", "$DIR/services.kct", "-lock-port", "$PORT1", ":")...)
 	memcache := ours("-memcache-port", "$PORT1", ":")
 	theirs := []string{"-l", "127.0.0.1", "-p", "$PORT", "-U", "0", "-u", "nobody", "-m", "1024"}
 	set, fetch := memcachedSet(smallKeys), memcachedGet(smallKeys)
@@ -53,6 +54,8 @@ func (b *bench) allPairs() [][2]party {
 		{{"memcached set, `:`", b.server, memcache, 1, nil, set}, {"memcached", "memcached", theirs, 0, nil, set}},
 		{{"memcached get, `:`", b.server, memcache, 1, &set, fetch}, {"memcached", "memcached", theirs, 0, &set, fetch}},
 		{{"`/apply?amt=1`", b.server, services, 2, nil, httpPath("/apply?amt=1")}, get},
+		{{"`lock` and `release`, one key, which all wait for", b.server, locks, 1, nil, lockOne()},
+			{name: "`GET /key`", bin: b.server, args: locks, prepare: &filled, requests: httpGet(smallKeys)}},
 	}
 }
 

@@ -119,6 +119,21 @@ func lockTurns() protocol {
 	}}
 }
 
+// lockOne takes and releases one lock for which all connections wait.
+func lockOne() protocol {
+	words := [2]string{"lock key\n", "release key\n"}
+	granted, released := "GRANTED ", "RELEASED "
+	return protocol{inTwos: true, request: func(out []byte, s shot) []byte {
+		return append(out, words[s.number%2]...)
+	}, reply: func(in []byte) (int, error) {
+		end := bytes.IndexByte(in, '\n') + 1
+		if end > 0 && !bytes.HasPrefix(in, []byte(granted)) && !bytes.HasPrefix(in, []byte(released)) {
+			return 0, fmt.Errorf("reply %q", in)
+		}
+		return end, nil
+	}}
+}
+
 // lineReply wants this reply and nothing else.
 func lineReply(want string) func([]byte) (int, error) {
 	return func(in []byte) (int, error) {

@@ -47,6 +47,7 @@ type volley struct {
 type protocol struct {
 	request func(out []byte, s shot) []byte
 	reply   func(in []byte) (size int, err error) // size is 0 while the reply is not whole
+	inTwos  bool                                  // no connection ends between two requests that belong together
 }
 
 // shot is what a request is made of: its number on its connection, and a random number.
@@ -201,7 +202,8 @@ func (g *gunner) fireDue() (next time.Duration, open int, err error) {
 func (g *gunner) fire(i int, now time.Duration) (time.Duration, error) {
 	c := &g.conns[i]
 	at := g.due(i, c.number)
-	if g.count == 0 && g.rate == 0 && now >= g.length {
+	between := g.protocol.inTwos && c.number%2 == 1
+	if g.count == 0 && g.rate == 0 && now >= g.length && !between {
 		at = never
 	}
 	if at > now {

@@ -58,7 +58,7 @@ func BenchmarkAnswer(b *testing.B) {
 // and a lock.
 func BenchmarkQueue(b *testing.B) {
 	const sessions = 64
-	t := newTable(bounds{keys: 1, names: 1 << 10, waiters: sessions, expires: 1000}, nil)
+	t := newTable(bounds{keys: 1, names: 1 << 20, waiters: sessions, expires: 1000}, nil)
 	steps, key := make([]step, sessions), []byte("key")
 	for i := range steps {
 		steps[i].by = &session{push: func() {}}

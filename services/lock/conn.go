@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"gotycoon/internal/netio"
+	"gotycoon/internal/rawio"
 )
 
 const (
@@ -40,6 +41,21 @@ type conn struct {
 	writing bool      // another goroutine writes to the socket
 	written sync.Cond // writing has become false
 	spare   []byte    // the second buffer for lines, while the first is written
+
+	attempt attempt // belongs to whoever has set writing
+}
+
+// attempt is a write that does not wait.
+type attempt struct {
+	out        []byte
+	n          int
+	errno      syscall.Errno
+	onWritable func(fd uintptr) bool // try as a value, made once
+}
+
+func (a *attempt) try(fd uintptr) bool {
+	a.n, a.errno = rawio.Write(fd, a.out)
+	return true
 }
 
 // say adds a line without counts and key to the replies.

@@ -150,17 +150,18 @@ func (c *conn) tryWrite(out []byte) (n int, err error) {
 	if c.raw == nil {
 		return 0, nil
 	}
-	controlErr := c.raw.Write(func(fd uintptr) bool {
-		n, err = syscall.Write(int(fd), out)
-		return true
-	})
+	c.attempt.out = out
+	err = c.raw.Write(c.attempt.onWritable)
+	c.attempt.out = nil
 	switch {
-	case controlErr != nil:
-		return 0, controlErr
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+	case err != nil:
+		return 0, err
+	case c.attempt.errno == syscall.EAGAIN:
 		return 0, nil
+	case c.attempt.errno != 0:
+		return 0, os.NewSyscallError("write", c.attempt.errno)
 	}
-	return max(0, n), err
+	return c.attempt.n, nil
 }
 
 // writeRest sends out from byte n on, and then lines that are left meanwhile. It runs in a

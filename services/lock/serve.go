@@ -52,7 +52,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 		in:     s.Open(socket, netio.Options{MaxRequest: readSize, Patient: true}),
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
-	c.written.L = &c.mu
+	c.written.L, c.attempt.onWritable = &c.mu, c.attempt.try
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it, writeRest sends the lines
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/db"
 	"gotycoon/db/record"
 )
 
@@ -26,10 +25,10 @@ import (
 //
 //	STATE LF CALL EXPIRES LF REPLY LF ID
 //
-// EXPIRES is the Unix second in which the record of the reply expires. ID is empty for a call
-// without an id. In each term, a server completes the last call before its first call (quota.lead):
-// it stores the records that it lacks. Calls before the last one are whole, because the follower
-// has received their groups to the end.
+// EXPIRES is the Unix second in which the record of the reply expires. ID is empty, and EXPIRES is
+// 0, for a call without an id. In each term, a server completes the last call before its first call
+// (quota.lead): it stores the records that it lacks. Calls before the last one are whole, because
+// the follower has received their groups to the end.
 //
 // Example. At the second 1700000000, "apply 10" under the id "abc" on a new quota of 100 stores
 //
@@ -43,9 +42,13 @@ import (
 // lines behind STATE.
 
 // appendLast appends what the other records of a call are to the record of its state.
-func appendLast(value []byte, c *call, reply []byte, now time.Time) []byte {
+func appendLast(value []byte, c *call, reply []byte) []byte {
+	expires := int64(0)
+	if len(c.id) > 0 {
+		expires = time.Now().Add(idLifetime).Unix()
+	}
 	value = append(c.append(append(value, '\n')), ' ')
-	value = append(strconv.AppendInt(value, now.Add(idLifetime).Unix(), 10), '\n')
+	value = append(strconv.AppendInt(value, expires, 10), '\n')
 	return append(append(append(value, reply...), '\n'), c.id...)
 }
 
@@ -85,9 +88,12 @@ func (r *records) complete(q *quota) error {
 	if l == nil || err != nil {
 		return wrapDamage(q.name, err)
 	}
-	recs, err := r.lacking(q, l)
-	if len(recs) == 0 || err != nil {
+	if err := r.lacking(q, l); err != nil {
 		return err
+	}
+	recs := l.call.group.all()
+	if len(recs) == 0 {
+		return nil
 	}
 	_, err = r.SetBulk(nil, recs, true)
 	return err
@@ -100,43 +106,44 @@ func wrapDamage(name string, err error) error {
 	return fmt.Errorf("the record of quota %q: %w", name, err)
 }
 
-// lacking returns those records of the last call that are not in the database.
-func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
+// lacking adds those records of the last call that are not in the database to the call's group.
+func (r *records) lacking(q *quota, l *last) error {
+	g := &l.call.group
+	g.begin()
 	if len(l.call.id) > 0 && l.expires > time.Now().Unix() {
 		known, err := r.Value(q.idKey(&l.call))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if known == nil {
-			id := q.idRecord(&l.call, l.reply)
-			id.XT = record.XT(-l.expires) // negative: a moment, not a lifetime
-			recs = append(recs, id)
+			g.reply(q, &l.call, l.reply, record.XT(-l.expires)) // negative: a moment, not a lifetime
 		}
 	}
 	number, ok := journalOf(l)
 	if !ok {
-		return recs, nil
+		return nil
 	}
 	known, err := r.Value(journalKey(q.name, number))
 	switch {
 	case err != nil || known != nil && l.call.word == "apply":
-		return recs, err
+		return err
 	case l.call.word == "apply":
-		return append(recs, applyRecord(q.name, number, journal{amount: l.call.number})), nil
+		g.apply(q.name, number, journal{amount: l.call.number})
+		return nil
 	}
 	applied := uint64(l.call.number)
 	j, found, err := r.journal(q.name, applied)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if found && j.cancelled == 0 {
 		j.cancelled = number
-		recs = append(recs, applyRecord(q.name, applied, j))
+		g.apply(q.name, applied, j)
 	}
 	if known == nil {
-		recs = append(recs, cancelRecord(q.name, number, applied))
+		g.cancel(q.name, number, applied)
 	}
-	return recs, nil
+	return nil
 }
 
 // journalOf returns the journal number in the reply to a call. ok is false for a call without a

@@ -49,6 +49,7 @@ type call struct {
 	id      []byte      // a repetition under the same id is recognised; empty: every call counts
 	pending *db.Pending // collects what the reply acknowledges
 	closes  bool        // set when the quota is used up or refuses: the journals are exported
+	group   group       // the records that the call writes
 }
 
 // Reply texts, without their line feed.
@@ -114,52 +115,51 @@ func (q *quota) do(dst []byte, c *call) ([]byte, error) {
 			return append(dst, reply...), err
 		}
 	}
-	before := q.state
-	reply, recs, err := q.change(c)
-	if err != nil {
-		return dst, err
+	before, at := q.state, len(dst)
+	c.group.begin()
+	dst, err := q.change(dst, c)
+	if err == nil {
+		err = q.commit(c, dst[at:], before)
 	}
-	if err := q.commit(c, reply, recs, before); err != nil {
+	if err != nil {
 		q.state = before
-		return dst, err
+		return dst[:at], err
 	}
 	if c.closes {
 		q.export()
 	}
-	return append(dst, reply...), nil
+	return dst, nil
 }
 
-// change carries out a call in memory and returns the reply and the records of its journals.
-func (q *quota) change(c *call) (reply []byte, recs []db.Record, err error) {
+// change carries out a call in memory. It appends the reply to dst, and the records of journals to
+// the call's group.
+func (q *quota) change(dst []byte, c *call) ([]byte, error) {
 	switch c.word {
 	case "apply":
-		reply, recs = q.apply(c)
-		return reply, recs, nil
+		return q.apply(dst, c), nil
 	case "cancel":
-		return q.cancel(c.number)
+		return q.cancel(dst, c)
 	case "increase":
-		return q.increase(c.number), nil, nil
+		return q.increase(dst, c.number), nil
 	case "decrease":
-		return q.decrease(c), nil, nil
+		return q.decrease(dst, c), nil
 	}
 	q.state.remaining = 0
 	q.close(c)
-	return []byte(nothing), nil, nil
+	return append(dst, nothing...), nil
 }
 
 // commit writes the records of a call as one group of the log. The reply of a call with an id is
 // part of the group.
-func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) error {
+func (q *quota) commit(c *call, reply []byte, before state) error {
+	g := &c.group
 	if len(c.id) > 0 {
-		recs = append(recs, q.idRecord(c, reply))
+		g.reply(q, c, reply, idExpiry)
 	}
 	if q.state != before {
-		state := stateRecord(q.name, q.state)
-		if len(recs) > 0 {
-			state.Value = appendLast(state.Value, c, reply, time.Now())
-		}
-		recs = append([]db.Record{state}, recs...) // first: see appendLast
+		g.state(q, c, reply)
 	}
+	recs := g.all()
 	if len(recs) == 0 {
 		return q.seen(c.pending)
 	}
@@ -168,16 +168,16 @@ func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) er
 }
 
 // apply takes an amount, if there is enough.
-func (q *quota) apply(c *call) (reply []byte, recs []db.Record) {
+func (q *quota) apply(dst []byte, c *call) []byte {
 	s, amount := &q.state, c.number
 	switch {
 	case amount < 0:
-		return []byte(refused), nil
+		return append(dst, refused...)
 	case !s.open && s.remaining <= 0:
-		return []byte(nothing), nil
+		return append(dst, nothing...)
 	case amount > s.remaining:
 		q.close(c)
-		return pair(0, max(s.remaining, 0)), nil
+		return appendPair(dst, 0, max(s.remaining, 0))
 	}
 	s.remaining -= amount
 	s.journal++
@@ -185,65 +185,65 @@ func (q *quota) apply(c *call) (reply []byte, recs []db.Record) {
 	if s.remaining == 0 {
 		q.close(c)
 	}
-	return pair(s.journal, s.remaining), []db.Record{applyRecord(q.name, s.journal, journal{amount: amount})}
+	c.group.apply(q.name, s.journal, journal{amount: amount})
+	return appendPair(dst, s.journal, s.remaining)
 }
 
 // close marks the quota as used up.
 func (q *quota) close(c *call) { q.state.open, c.closes = false, true }
 
 // cancel gives back what the apply with a journal number has taken.
-func (q *quota) cancel(number int64) (reply []byte, recs []db.Record, err error) {
+func (q *quota) cancel(dst []byte, c *call) ([]byte, error) {
 	switch {
-	case number == 0:
-		return []byte(refused), nil, nil
-	case number < 0 || uint64(number) > q.state.journal:
-		return []byte(nothing), nil, nil
+	case c.number == 0:
+		return append(dst, refused...), nil
+	case c.number < 0 || uint64(c.number) > q.state.journal:
+		return append(dst, nothing...), nil
 	}
-	j, found, err := q.records.journal(q.name, uint64(number))
+	number := uint64(c.number)
+	j, found, err := q.records.journal(q.name, number)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return dst, err
 	case !found || j.cancelled != 0:
-		return []byte(nothing), nil, nil
+		return append(dst, nothing...), nil
 	case q.state.remaining > math.MaxInt64-j.amount:
-		return []byte(refused), nil, nil
+		return append(dst, refused...), nil
 	}
 	s := &q.state
 	s.journal++
 	s.remaining += j.amount
 	s.open = true
 	j.cancelled = s.journal
-	return pair(s.journal, s.remaining), []db.Record{
-		applyRecord(q.name, uint64(number), j), cancelRecord(q.name, s.journal, uint64(number)),
-	}, nil
+	c.group.apply(q.name, number, j)
+	c.group.cancel(q.name, s.journal, number)
+	return appendPair(dst, s.journal, s.remaining), nil
 }
 
 // increase adds to the quota and opens it.
-func (q *quota) increase(amount int64) []byte {
+func (q *quota) increase(dst []byte, amount int64) []byte {
 	if amount < 0 || q.state.remaining > math.MaxInt64-amount {
-		return []byte(refused)
+		return append(dst, refused...)
 	}
 	q.state.remaining += amount
 	q.state.open = true
-	return strconv.AppendInt(nil, q.state.remaining, 10)
+	return strconv.AppendInt(dst, q.state.remaining, 10)
 }
 
 // decrease takes from the quota without a journal, as much as there is.
-func (q *quota) decrease(c *call) []byte {
+func (q *quota) decrease(dst []byte, c *call) []byte {
 	if c.number < 0 {
-		return []byte(refused)
+		return append(dst, refused...)
 	}
 	q.state.remaining = max(0, q.state.remaining-c.number)
 	if q.state.remaining == 0 {
 		q.close(c)
 	}
-	return strconv.AppendInt(nil, q.state.remaining, 10)
+	return strconv.AppendInt(dst, q.state.remaining, 10)
 }
 
-func pair(number uint64, remaining int64) []byte {
-	const digits = 20
-	dst := append(strconv.AppendUint(make([]byte, 0, 2*digits+1), number, 10), ' ')
-	return strconv.AppendInt(dst, remaining, 10)
+func appendPair(dst []byte, number uint64, remaining int64) []byte {
+	return strconv.AppendInt(append(strconv.AppendUint(dst, number, 10), ' '), remaining, 10)
 }
 
 // repeated returns the reply of an earlier call with the same id, nil if there was none. A
@@ -258,8 +258,9 @@ func (q *quota) repeated(c *call) ([]byte, error) {
 	if string(word) != c.String() {
 		return []byte(refused), q.seen(c.pending)
 	}
-	recs := []db.Record{q.idRecord(c, reply)}
-	if _, err := q.records.SetBulk(c.pending, recs, true); err != nil {
+	c.group.begin()
+	c.group.reply(q, c, reply, idExpiry)
+	if _, err := q.records.SetBulk(c.pending, c.group.all(), true); err != nil {
 		return nil, err
 	}
 	return reply, nil
@@ -274,10 +275,8 @@ func (c *call) append(dst []byte) []byte {
 
 func (q *quota) idKey(c *call) []byte { return append(quotaKey(q.name, "id\x00"), c.id...) }
 
-func (q *quota) idRecord(c *call, reply []byte) db.Record {
-	value := append(append([]byte(c.String()), '\n'), reply...)
-	return db.Record{Key: q.idKey(c), Value: value, XT: record.XT(idLifetime.Seconds())}
-}
+// idExpiry is idLifetime as the database takes it.
+const idExpiry = record.XT(idLifetime / time.Second)
 
 // export asks for an export of the journals.
 func (q *quota) export() {

@@ -361,3 +361,40 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.Add(1)
 	return len(p), nil
 }
+
+// The calls of all connections use the same memory in turns.
+func TestACallLeavesNothingToTheNextOne(t *testing.T) {
+	d := servicetest.OpenDB(t, t.TempDir())
+	c := servicetest.NewClient(t, start(t, Options{DB: d, Limit: 1000}))
+	stateIs := func(pattern string) {
+		t.Helper()
+		value, _, err := d.Get(nil, nil, quotaKey("", "state"))
+		require.NoError(t, err)
+		require.Regexp(t, "^"+pattern+"$", string(value))
+	}
+	c.Is("/apply?amt=10&id=a-rather-long-id", "1 990")
+	stateIs(`990 1 1\napply 10 [1-9][0-9]{9}\n1 990\na-rather-long-id`)
+	c.Is("/apply?amt=5", "2 985")
+	stateIs(`985 2 1\napply 5 0\n2 985\n`)
+	c.Is("/increase?amt=15", "1000")
+	stateIs(`1000 2 1`)
+	c.Is("/cancel?jnlsno=2&id=b", "3 1005")
+	stateIs(`1005 3 1\ncancel 2 [1-9][0-9]{9}\n3 1005\nb`)
+	c.Is("/apply?amt=-1&id=c", "-1")
+	stateIs(`1005 3 1\ncancel 2 [1-9][0-9]{9}\n3 1005\nb`)
+	for key, want := range map[string]string{
+		string(journalKey("", 1)):             "10",
+		string(journalKey("", 2)):             "5 3",
+		string(journalKey("", 3)):             "- 2",
+		"quota\x00\x00id\x00a-rather-long-id": "apply 10\n1 990",
+		"quota\x00\x00id\x00b":                "cancel 2\n3 1005",
+		"quota\x00\x00id\x00c":                "apply -1\n-1",
+	} {
+		value, _, err := d.Get(nil, nil, []byte(key))
+		require.NoError(t, err)
+		require.Equal(t, want, string(value), "%q", key)
+	}
+	n, err := d.Count(nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, n)
+}

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"time"
 
-	"gotycoon/db"
-	"gotycoon/db/record"
 	"gotycoon/services/internal/webport"
 )
 
@@ -37,10 +34,16 @@ const quotaPrefix = "quota\x00"
 // idLifetime is how long a repeated quota call is recognised.
 const idLifetime = 24 * time.Hour
 
-func quotaKey(name, part string) []byte { return []byte(quotaPrefix + name + "\x00" + part) }
+func quotaKey(name, part string) []byte { return appendKey(nil, name, part) }
 
-func journalKey(name string, number uint64) []byte {
-	return binary.BigEndian.AppendUint64(quotaKey(name, "journal\x00"), number)
+func appendKey(dst []byte, name, part string) []byte {
+	return append(append(append(append(dst, quotaPrefix...), name...), 0), part...)
+}
+
+func journalKey(name string, number uint64) []byte { return appendJournalKey(nil, name, number) }
+
+func appendJournalKey(dst []byte, name string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendKey(dst, name, "journal\x00"), number)
 }
 
 // state returns the recorded state of a quota; known is false for a new quota.
@@ -55,16 +58,6 @@ func (r *records) state(name string) (s state, known bool, err error) {
 	}
 	s.open = open != 0
 	return s, true, nil
-}
-
-func stateRecord(name string, s state) db.Record {
-	const room = 128 // for the last call too, as a rule
-	value := append(strconv.AppendInt(make([]byte, 0, room), s.remaining, 10), ' ')
-	value = append(strconv.AppendUint(value, s.journal, 10), " 0"...)
-	if s.open {
-		value[len(value)-1] = '1'
-	}
-	return db.Record{Key: quotaKey(name, "state"), Value: value, XT: record.Never}
 }
 
 // journal is an apply: its amount, and the journal number of its cancel, 0 if there is none.
@@ -91,16 +84,4 @@ func parseJournal(value []byte) (j journal, apply bool, err error) {
 		return j, false, fmt.Errorf("the journal record %q is damaged: %w", value, err)
 	}
 	return j, true, nil
-}
-
-func applyRecord(name string, number uint64, j journal) db.Record {
-	value := strconv.AppendInt(nil, j.amount, 10)
-	if j.cancelled != 0 {
-		value = strconv.AppendUint(append(value, ' '), j.cancelled, 10)
-	}
-	return db.Record{Key: journalKey(name, number), Value: value, XT: record.Never}
-}
-
-func cancelRecord(name string, number, cancelled uint64) db.Record {
-	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: record.Never}
 }

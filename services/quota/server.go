@@ -18,6 +18,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"sync"
 
 	"gotycoon/client/wire/frame"
 	"gotycoon/db"
@@ -46,6 +47,7 @@ type Server struct {
 	records  *records
 	quotas   *webport.Named[*quota]
 	exporter *exporter
+	calls    sync.Pool // of *call
 }
 
 // New opens the quota without a name. If it has a record, it continues with the recorded amount,
@@ -139,11 +141,15 @@ func (s *Server) answer(dst, target []byte, owed *db.Pending) ([]byte, webport.S
 	case "/query":
 		return s.query(dst, query, owed)
 	case "/empty":
-		return s.change(dst, query, "", &call{word: "empty", pending: owed})
-	case "/apply", "/increase", "/decrease":
-		return s.change(dst, query, "amt=", &call{word: string(path[1:]), pending: owed})
+		return s.change(dst, query, "empty", "", owed)
+	case "/apply":
+		return s.change(dst, query, "apply", "amt=", owed)
+	case "/increase":
+		return s.change(dst, query, "increase", "amt=", owed)
+	case "/decrease":
+		return s.change(dst, query, "decrease", "amt=", owed)
 	case "/cancel":
-		return s.change(dst, query, "jnlsno=", &call{word: "cancel", pending: owed})
+		return s.change(dst, query, "cancel", "jnlsno=", owed)
 	}
 	return webport.NotFound(dst)
 }
@@ -175,11 +181,13 @@ func (s *Server) query(dst, query []byte, owed *db.Pending) ([]byte, webport.Sta
 
 // change answers the calls that may change a quota. number is the first parameter, "amt=" or
 // "jnlsno=", or empty for a call without a number; "name=" and "id=" may follow.
-func (s *Server) change(dst, query []byte, number string, c *call) ([]byte, webport.Status) {
+func (s *Server) change(dst, query []byte, word, number string, owed *db.Pending) ([]byte, webport.Status) {
 	rest, ok := bytes.CutPrefix(query, []byte(number))
 	if !ok {
 		return webport.NotFound(dst)
 	}
+	c := s.newCall(word, owed)
+	defer s.free(c)
 	if number != "" {
 		c.number = atoll(rest)
 		_, rest, _ = bytes.Cut(rest, []byte("&"))
@@ -215,6 +223,21 @@ func (s *Server) change(dst, query []byte, number string, c *call) ([]byte, webp
 		return s.failed(dst[:0], err)
 	}
 	return append(dst, '\n'), webport.OK
+}
+
+// newCall takes a call from the pool; free gives it back.
+func (s *Server) newCall(word string, owed *db.Pending) *call {
+	c, ok := s.calls.Get().(*call)
+	if !ok {
+		c = new(call)
+	}
+	c.word, c.pending = word, owed
+	return c
+}
+
+func (s *Server) free(c *call) {
+	*c = call{group: c.group}
+	s.calls.Put(c)
 }
 
 // atoll reads an amount as the original does: blanks, a sign, then digits up to the first other

@@ -147,7 +147,7 @@ func cutLine(b []byte) (line, rest []byte) {
 // about where a body ends, and then a body can pass for the next request.
 func (r *request) header(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") || bytes.ContainsAny(line, "\r\x00") {
+	if !ok || len(name) == 0 || has(name, ' ') || has(name, '\t') || has(line, '\r') || has(line, 0) {
 		return errRequest // also a continuation of the header line before
 	}
 	if f, ok := browser.FieldNamed(name); ok {
@@ -162,6 +162,8 @@ func (r *request) header(line []byte) error {
 	}
 	return nil
 }
+
+func has(text []byte, b byte) bool { return bytes.IndexByte(text, b) >= 0 }
 
 func (r *request) knownHeader(name, value []byte) error {
 	switch {
