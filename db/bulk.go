@@ -62,8 +62,11 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	b := d.newBatch()
 	defer b.free()
 	b.owed = p
+	if err := d.writable(recs[0].Key); err != nil { // waits for the disk, once for all
+		return 0, err
+	}
 	for stored < len(recs) {
-		if err = d.writable(recs[stored].Key); err != nil {
+		if err = d.checkKey(recs[stored].Key); err != nil {
 			break
 		}
 		if err = d.throttleFor(recs[stored].Value); err != nil {

@@ -58,6 +58,27 @@ func BenchmarkApply(b *testing.B) {
 	})
 }
 
+// BenchmarkApplyBulk measures a hundred updates at a time, of records that are in the overlay.
+func BenchmarkApplyBulk(b *testing.B) {
+	benchKinds(b, func(b *testing.B, s *Store) {
+		change, ups := benchUpdates(100), make([]update.Update, 100)
+		const records = 4 * benchRecords
+		for i := range records {
+			s.Apply(update.Stamp(i+1), change(i))
+		}
+		at, before := update.Stamp(records), processorTime()
+		for b.Loop() {
+			for i := range ups {
+				at++
+				u := change(int(at*0x9E3779B1) % records)[0]
+				ups[i] = update.Update{Op: u.Op, Key: append(ups[i].Key[:0], u.Key...), Value: u.Value}
+			}
+			s.Apply(at, ups)
+		}
+		b.ReportMetric((processorTime()-before)/float64(b.N)/float64(len(ups)), "cpu-ns/update")
+	})
+}
+
 // BenchmarkGet measures reads of records that are in the overlay.
 func BenchmarkGet(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {

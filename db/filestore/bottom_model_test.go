@@ -86,19 +86,27 @@ func (m *bottomModel) value() string {
 	return strings.Repeat(string(rune('a'+m.rnd.IntN(26))), n)
 }
 
+// update does some updates, each by itself or all together.
 func (m *bottomModel) update() {
+	var ups []update.Update
+	together := m.rnd.IntN(2) == 0
 	for range 1 + m.rnd.IntN(30) {
 		m.at++
 		key := m.key()
 		if m.rnd.IntN(4) == 0 {
-			m.s.Apply(m.at, []update.Update{remove(key)})
+			ups = append(ups, remove(key))
 			delete(m.want, key)
-			continue
+		} else {
+			value := m.value()
+			ups = append(ups, set(key, value))
+			m.want[key] = value
 		}
-		value := m.value()
-		m.s.Apply(m.at, []update.Update{set(key, value)})
-		m.want[key] = value
+		if !together {
+			m.s.Apply(m.at, ups)
+			ups = nil
+		}
 	}
+	m.s.Apply(m.at, ups)
 }
 
 func (m *bottomModel) step() {
