@@ -16,8 +16,8 @@ const mostBulkBytes = 1 << 20
 
 // GetBulk calls visit for those of the first keys that have a record, in their order, and returns
 // how many keys it has done. It stops at a large value, which is Get's to read, and after
-// mostBulkBytes. stored is valid during the call of visit, which must not wait for anything, because
-// a transaction of the file may be open.
+// mostBulkBytes. stored is valid during the call of visit, which must not wait for anything,
+// because a transaction of the file may be open.
 func (s *Store) GetBulk(keys [][]byte, visit func(i int, stored []byte)) (done int, err error) {
 	b, ok := s.bulkReads.Get().(*bulkRead)
 	if !ok {

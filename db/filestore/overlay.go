@@ -112,8 +112,8 @@ func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, 
 	o.scratch = appendVersion(o.scratch, v)
 }
 
-// put stores the record of the i-th update, whose flag and version are in scratch. For a large value
-// it looks whether Prepare has made a copy.
+// put stores the record of the i-th update, whose flag and version are in scratch. For a large
+// value it looks whether Prepare has made a copy.
 func (o *overlay) put(b *memstore.Batch, i int, u *update.Update, prepared *memstore.Prepared) {
 	if len(u.Value) <= largeValue {
 		o.scratch = append(o.scratch, u.Value...)
@@ -130,8 +130,8 @@ func (o *overlay) put(b *memstore.Batch, i int, u *update.Update, prepared *mems
 const largeValue = 64 << 10
 
 // replace stores scratch as the entry of key, which is that of the i-th update: alone, in front of
-// the copy made of a large value, or joined with the bytes of a large value. It takes the entry that
-// was there before out of the sums.
+// the copy made of a large value, or joined with the bytes of a large value. It takes the entry
+// that was there before out of the sums.
 func (o *overlay) replace(b *memstore.Batch, i int, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int

@@ -29,7 +29,8 @@ type bulkWork struct {
 }
 
 // bulkPairs measures bulks beside a Kyoto Tycoon, the servers of a group in turns: records per
-// second, and the server's processor time for a record, what a checkpoint takes afterwards included.
+// second, and the server's processor time for a record, what a checkpoint takes afterwards
+// included.
 func (b *bench) bulkPairs() error {
 	if b.original == "" {
 		return errors.New("-original must name the ktserver of a Kyoto Tycoon")
