@@ -62,8 +62,11 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	b := d.newBatch()
 	defer b.free()
 	b.owed = p
+	if err := d.writable(recs[0].Key); err != nil { // waits for the disk, once for all
+		return 0, err
+	}
 	for stored < len(recs) {
-		if err = d.writable(recs[stored].Key); err != nil {
+		if err = d.checkKey(recs[stored].Key); err != nil {
 			break
 		}
 		if err = d.throttleFor(recs[stored].Value); err != nil {
@@ -243,19 +246,43 @@ func (d *core) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int,
 		defer d.stripes.unlock(&b.keys)
 	}
 	d.sweeper.add(readScore * int64(len(keys)))
-	if w, ok := d.store.(store.Warmer); ok && len(keys) > 1 {
-		w.Warm(keys)
-	}
-	for i, key := range keys {
-		value, xt, found, err := b.scratch(p, key)
+	for first := 0; first < len(keys); first += chunkRecords {
+		chunk := keys[first:min(first+chunkRecords, len(keys))]
+		done, err := d.getTogether(chunk, func(i int, value []byte, xt int64) { visit(first+i, value, xt) })
 		if err != nil {
 			return err
 		}
-		if found {
-			visit(i, value, xt)
+		for i := done; i < len(chunk); i++ {
+			value, xt, found, err := b.scratch(p, chunk[i])
+			if err != nil {
+				return err
+			}
+			if found {
+				visit(first+i, value, xt)
+			}
 		}
 	}
 	return nil
+}
+
+// getTogether reads the first of some keys together, where the store can do that, and returns how
+// many. The others are to be read one by one.
+func (d *core) getTogether(keys [][]byte, visit func(i int, value []byte, xt int64)) (done int, err error) {
+	if len(keys) == 1 {
+		return 0, nil
+	}
+	if w, ok := d.store.(store.Warmer); ok {
+		w.Warm(keys)
+	}
+	if d.file == nil || d.records() != d.store {
+		return 0, nil
+	}
+	done, err = d.file.GetBulk(keys, func(i int, stored []byte) {
+		if value, xt, found := d.live(stored); found {
+			visit(i, value, xt)
+		}
+	})
+	return done, systemError(err)
 }
 
 // Replicate stores the updates of another server, in their order and as they are: values with the

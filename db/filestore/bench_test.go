@@ -2,7 +2,10 @@ package filestore
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +58,27 @@ func BenchmarkApply(b *testing.B) {
 	})
 }
 
+// BenchmarkApplyBulk measures a hundred updates at a time, of records that are in the overlay.
+func BenchmarkApplyBulk(b *testing.B) {
+	benchKinds(b, func(b *testing.B, s *Store) {
+		change, ups := benchUpdates(100), make([]update.Update, 100)
+		const records = 4 * benchRecords
+		for i := range records {
+			s.Apply(update.Stamp(i+1), change(i))
+		}
+		at, before := update.Stamp(records), processorTime()
+		for b.Loop() {
+			for i := range ups {
+				at++
+				u := change(int(at*0x9E3779B1) % records)[0]
+				ups[i] = update.Update{Op: u.Op, Key: append(ups[i].Key[:0], u.Key...), Value: u.Value}
+			}
+			s.Apply(at, ups)
+		}
+		b.ReportMetric((processorTime()-before)/float64(b.N)/float64(len(ups)), "cpu-ns/update")
+	})
+}
+
 // BenchmarkGet measures reads of records that are in the overlay.
 func BenchmarkGet(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
@@ -72,6 +96,70 @@ func BenchmarkGet(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkGetBulk measures reads of a hundred random records of a million, one by one and together.
+// A part of the records is in the overlay, the rest is packed in the file.
+func BenchmarkGetBulk(b *testing.B) {
+	const records, bulk = 1_000_000, 100
+	s, err := Open(filepath.Join(b.TempDir(), "a.kct"), Options{Limit: 1 << 40})
+	require.NoError(b, err)
+	change, at := benchUpdates(105), update.Stamp(0)
+	store := func(n int) {
+		for i := range n {
+			at++
+			s.Apply(at, change(i))
+		}
+	}
+	store(records)
+	require.NoError(b, s.Checkpoint())
+	for more := true; more; {
+		more, err = s.mergeOn(true)
+		require.NoError(b, err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	keys, room := make([][]byte, bulk), make([]byte, 0, 256)
+	choose := func() {
+		for i := range keys {
+			keys[i] = append(keys[i][:0], change(rnd.IntN(records))[0].Key...)
+		}
+	}
+	for _, inOverlay := range []int{0, records / 3} {
+		store(inOverlay)
+		b.Run(fmt.Sprintf("one-by-one/overlay=%d", inOverlay), func(b *testing.B) {
+			before := processorTime()
+			for b.Loop() {
+				choose()
+				for _, key := range keys {
+					if _, found, err := s.Get(room, key, nil); !found || err != nil {
+						b.Fatal(found, err)
+					}
+				}
+			}
+			b.ReportMetric((processorTime()-before)/float64(b.N)/bulk, "cpu-ns/record")
+		})
+		b.Run(fmt.Sprintf("together/overlay=%d", inOverlay), func(b *testing.B) {
+			b.ReportAllocs()
+			before := processorTime()
+			for b.Loop() {
+				choose()
+				hits := 0
+				done, err := s.GetBulk(keys, func(_ int, value []byte) { room, hits = append(room[:0], value...), hits+1 })
+				if done != bulk || hits != bulk || err != nil {
+					b.Fatal(done, hits, err)
+				}
+			}
+			b.ReportMetric((processorTime()-before)/float64(b.N)/bulk, "cpu-ns/record")
+		})
+	}
+	require.NoError(b, s.Abandon())
+}
+
+// processorTime returns what the process has used, in nanoseconds.
+func processorTime() float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // of this process it does not fail
+	return float64(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkCheckpoint measures how long the file needs to take new records.

@@ -86,19 +86,27 @@ func (m *bottomModel) value() string {
 	return strings.Repeat(string(rune('a'+m.rnd.IntN(26))), n)
 }
 
+// update does some updates, each by itself or all together.
 func (m *bottomModel) update() {
+	var ups []update.Update
+	together := m.rnd.IntN(2) == 0
 	for range 1 + m.rnd.IntN(30) {
 		m.at++
 		key := m.key()
 		if m.rnd.IntN(4) == 0 {
-			m.s.Apply(m.at, []update.Update{remove(key)})
+			ups = append(ups, remove(key))
 			delete(m.want, key)
-			continue
+		} else {
+			value := m.value()
+			ups = append(ups, set(key, value))
+			m.want[key] = value
 		}
-		value := m.value()
-		m.s.Apply(m.at, []update.Update{set(key, value)})
-		m.want[key] = value
+		if !together {
+			m.s.Apply(m.at, ups)
+			ups = nil
+		}
 	}
+	m.s.Apply(m.at, ups)
 }
 
 func (m *bottomModel) step() {
@@ -216,8 +224,43 @@ func (m *bottomModel) compare() {
 		require.Equal(m.t, there, found, short(key))
 		require.Equal(m.t, short(want), short(string(value)))
 	}
+	m.compareBulk()
 	n, err := m.s.Count()
 	require.NoError(m.t, err)
 	require.Equal(m.t, int64(len(m.want)), n)
 	require.Equal(m.t, size, m.s.Size())
+}
+
+// compareBulk compares many keys at a time, in order and not, some of them twice.
+func (m *bottomModel) compareBulk() {
+	m.t.Helper()
+	for _, sorted := range []bool{false, true} {
+		keys := make([]string, 1+m.rnd.IntN(300))
+		for i := range keys {
+			keys[i] = m.key()
+		}
+		if sorted {
+			slices.Sort(keys)
+		}
+		var asked [][]byte
+		for _, key := range keys {
+			asked = append(asked, []byte(key))
+		}
+		i, size := 0, 0 // size is that of all values
+		for _, key := range keys {
+			size += len(m.want[key])
+		}
+		done, err := m.s.GetBulk(asked, func(at int, value []byte) {
+			for ; i < at; i++ {
+				require.NotContains(m.t, m.want, keys[i], short(keys[i]))
+			}
+			require.Equal(m.t, short(m.want[keys[i]]), short(string(value)))
+			i++
+		})
+		require.NoError(m.t, err)
+		for ; i < done; i++ {
+			require.NotContains(m.t, m.want, keys[i], short(keys[i]))
+		}
+		require.True(m.t, done == len(keys) || size >= mostBulkBytes, "%d of %d keys, %d bytes", done, len(keys), size)
+	}
 }

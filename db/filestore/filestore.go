@@ -38,6 +38,7 @@
 //	bottom_write.go  how the bottom is changed
 //	flush.go       an overlay into the file, as a run
 //	count.go, lww.go, stats.go             readers: exact count, versions, figures
+//	bulk.go        GetBulk
 //	scan.go        Get and Scan: what a reader sees of all layers
 //	filestore.go   the Store: Throttle, Apply
 //	brake.go       why and how long writers wait
@@ -108,6 +109,8 @@ type Store struct {
 	prepared memstore.Prepared
 	finished bool // by Finish, whose caller is alone
 	made     bool // by Open: there was no file before
+
+	bulkReads sync.Pool // of *bulkRead
 
 	freezes     uint64 // number of the last freeze, which becomes Meta.Checkpoints; guarded by applyMu
 	largeFrozen int64  // bytes of large values in frozen overlays; guarded by applyMu

@@ -183,6 +183,25 @@ func TestReadersNeverSeeOldValues(t *testing.T) {
 			}
 		})
 	}
+	readers.Go(func() {
+		var all [][]byte
+		for i := range keys {
+			all = append(all, fmt.Appendf(nil, "k%02d", i))
+		}
+		for !done.Load() {
+			var floors, read [keys]int64
+			for i := range keys {
+				floors[i] = written[i].Load()
+			}
+			n, err := s.GetBulk(all, func(i int, value []byte) { read[i] = parse(value) })
+			for i := range keys {
+				if err != nil || n != keys || read[i] < floors[i] {
+					t.Errorf("key %d of a bulk: read %d after %d was written (%d, %v)", i, read[i], floors[i], n, err)
+					return
+				}
+			}
+		}
+	})
 	for round := range int64(rounds) {
 		for i := range keys {
 			s.Apply(update.Stamp(round+1), []update.Update{set(fmt.Sprintf("k%02d", i), fmt.Sprint(round))})

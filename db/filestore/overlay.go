@@ -41,6 +41,7 @@ type overlay struct {
 	fresh      []byte     // keys not yet looked up below, each with a varint length before it
 	below      usage      // what the looked-up keys have below
 	scratch    []byte
+	keys       [][]byte // of the updates that are being applied
 }
 
 // followed is how far a master was followed, from the newest note in the log that the file or an
@@ -59,23 +60,33 @@ func newOverlay(at update.Stamp, lww bool) *overlay {
 func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore.Prepared) (size, large int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tree.Update(func(b *memstore.Batch) {
+	for i := range ups {
+		o.keys = append(o.keys, ups[i].Key)
+	}
+	o.tree.Update(o.keys, func(b *memstore.Batch) {
 		for i := range ups {
 			switch u := &ups[i]; u.Op {
 			case update.OpSet:
 				o.begin(b, flagLive, at, ups, i)
-				o.put(b, u.Key, u.Value, prepared)
+				o.put(b, i, u, prepared)
 			case update.OpRemove:
 				o.begin(b, flagDead, at, ups, i)
-				o.replace(b, u.Key, nil, nil)
+				o.replace(b, i, u.Key, nil, nil)
 			case update.OpClear:
 				o.clear(b)
 			}
 		}
 	})
 	o.stamp = max(o.stamp, at)
+	clear(o.keys)
+	if o.keys = o.keys[:0]; cap(o.keys) > keepKeys {
+		o.keys = nil
+	}
 	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
 }
+
+// keepKeys is how many updates come together at most whose list of keys is kept for the next ones.
+const keepKeys = 4096
 
 // begin puts into scratch the flag and the version that stand in front of the value of ups[i].
 func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []update.Update, i int) {
@@ -101,26 +112,27 @@ func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, 
 	o.scratch = appendVersion(o.scratch, v)
 }
 
-// put stores a record whose flag and version are in scratch. For a large value it looks whether
-// Prepare has made a copy.
-func (o *overlay) put(b *memstore.Batch, key, value []byte, prepared *memstore.Prepared) {
-	if len(value) <= largeValue {
-		o.scratch = append(o.scratch, value...)
-		o.replace(b, key, nil, nil)
+// put stores the record of the i-th update, whose flag and version are in scratch. For a large
+// value it looks whether Prepare has made a copy.
+func (o *overlay) put(b *memstore.Batch, i int, u *update.Update, prepared *memstore.Prepared) {
+	if len(u.Value) <= largeValue {
+		o.scratch = append(o.scratch, u.Value...)
+		o.replace(b, i, u.Key, nil, nil)
 	} else {
-		o.replace(b, key, value, prepared.Take(value, len(o.scratch)))
-		o.largeBytes += int64(len(value))
+		o.replace(b, i, u.Key, u.Value, prepared.Take(u.Value, len(o.scratch)))
+		o.largeBytes += int64(len(u.Value))
 	}
 	o.liveCount++
-	o.liveBytes += int64(len(key) + len(value))
+	o.liveBytes += int64(len(u.Key) + len(u.Value))
 }
 
 // largeValue is the size of the longest value that is copied into scratch.
 const largeValue = 64 << 10
 
-// replace stores scratch as the entry of key: alone, in front of the copy made of a large value, or
-// joined with the bytes of a large value. It takes the entry that was there before out of the sums.
-func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
+// replace stores scratch as the entry of key, which is that of the i-th update: alone, in front of
+// the copy made of a large value, or joined with the bytes of a large value. It takes the entry
+// that was there before out of the sums.
+func (o *overlay) replace(b *memstore.Batch, i int, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int
 	var existed bool
@@ -128,7 +140,7 @@ func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.V
 	case made != nil:
 		oldFlag, oldSize, existed = b.PutMade(key, o.scratch, made)
 	case large == nil:
-		oldFlag, oldSize, existed = b.Put(key, o.scratch)
+		oldFlag, oldSize, existed = b.Put(i, key, o.scratch)
 	default:
 		oldFlag, oldSize, existed = b.PutJoined(key, o.scratch, large)
 	}

@@ -23,7 +23,7 @@
 //
 //	hash.go  cache.go  treestore.go                stores, each with frozen views
 //	frozen.go, frozen_scan.go                      records as they were at an instant
-//	plan.go         tree_delete.go  tree_read.go   updates made ready; the rest of a tree
+//	plan.go  batch.go  tree_delete.go  tree_read.go  updates made ready; the rest of a tree
 //	warm.go                                        what many keys will look at, fetched at once
 //	index.go        tree.go                        records in tables; a tree and its changes
 //	table.go        page_split.go                  slots by hash; a page that has become too large

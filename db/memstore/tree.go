@@ -27,7 +27,7 @@ type Tree struct {
 	path    []pathStep    // from the root to the page that is being changed
 	scratch []byte        // an encoded entry
 	ends    []int         // see splitting
-	leaves  []slab.Addr   // of the keys that were warmed last, in their order; empty after freePage
+	leaves  []slab.Addr   // of the keys that were warmed last, in their order; 0 where unknown
 	cleared []*slab.Arena // to be released when mu is free
 
 	mu    sync.RWMutex // guards the fields below and the pages
@@ -47,21 +47,6 @@ func NewTree() *Tree {
 	return &Tree{arena: slab.New()}
 }
 
-// Update runs f, which may change the tree through the Batch and must not call the Tree itself.
-// Readers see all of its changes or none; they wait until it returns.
-func (t *Tree) Update(f func(*Batch)) {
-	t.writer.Lock()
-	defer t.writer.Unlock()
-	t.update(f)
-	t.releaseCleared()
-}
-
-func (t *Tree) update(f func(*Batch)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f(&Batch{t})
-}
-
 // releaseCleared gives memory back. The caller holds writer, and not mu.
 func (t *Tree) releaseCleared() {
 	for _, a := range t.cleared {
@@ -69,36 +54,6 @@ func (t *Tree) releaseCleared() {
 	}
 	t.cleared = nil
 }
-
-// Batch changes a Tree during an Update.
-type Batch struct{ t *Tree }
-
-// Put stores a record and returns what Tree.Put does.
-func (b *Batch) Put(key, value []byte) (first byte, size int, existed bool) {
-	return b.t.put(key, value, makeApart(b.t.arena, key, value))
-}
-
-// PutJoined is Put for a value in two parts that are too large to be joined before they are stored.
-func (b *Batch) PutJoined(key, head, tail []byte) (first byte, size int, existed bool) {
-	t := b.t
-	t.scratch = appendJoined(t.scratch[:0], t.arena, key, head, tail)
-	return t.putScratch(key)
-}
-
-// PutMade is Put for a value that has been copied already. head is put in front of it, where room
-// was left.
-func (b *Batch) PutMade(key, head []byte, v *Value) (first byte, size int, existed bool) {
-	copy(v.made.Bytes(), head)
-	t := b.t
-	t.scratch = appendMade(t.scratch[:0], key, v.size, t.arena.Adopt(v.made))
-	return t.putScratch(key)
-}
-
-// Get returns the value of key, which is valid until the next change.
-func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
-
-// Clear removes all records.
-func (b *Batch) Clear() { b.t.reset(b.t.arena.Fresh()) }
 
 // Put stores a record and returns the first byte (0 if it is empty) and the size of the value that
 // it replaces.
@@ -138,21 +93,32 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	return first, size, true
 }
 
-// putInto is put for a key whose leaf is known. It goes the whole way only where the leaf has to be
-// replaced.
-func (t *Tree) putInto(leaf slab.Addr, key, value []byte, apart slab.Addr) {
+// putAt is put for the i-th of the keys that were warmed. It goes the whole way only where the leaf
+// is unknown, or has to be replaced.
+func (t *Tree) putAt(i int, key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
+	if i >= len(t.leaves) || t.leaves[i] == 0 {
+		return t.put(key, value, apart)
+	}
+	leaf := t.leaves[i]
 	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
 	p := pageAt(t.arena, leaf)
-	i, found := p.search(t.arena, 0, key)
+	slot, found := p.search(t.arena, 0, key)
 	switch {
-	case found && t.fitsOver(p, i):
-	case !found && p.gap() >= len(t.scratch)+pageSlot && !t.arena.Sparse(leaf):
-		p.insert(i, headOf(key, p.prefix()), t.scratch)
-		p.set(offLast, i)
+	case found:
+		e := parseEntry(p.entry(slot))
+		if old := e.value(t.arena); len(old) > 0 {
+			first, size = old[0], len(old)
+		}
+		if t.fitsOver(p, slot) {
+			return first, size, true
+		}
+	case p.gap() >= len(t.scratch)+pageSlot && !t.arena.Sparse(leaf):
+		p.insert(slot, headOf(key, p.prefix()), t.scratch)
+		p.set(offLast, slot)
 		t.count++
-	default:
-		t.putScratch(key)
+		return 0, 0, false
 	}
+	return t.putScratch(key)
 }
 
 // fitsOver puts the entry in t.scratch in the place of entry i of a leaf, unless it is too long.
@@ -175,11 +141,22 @@ func (t *Tree) fitsOver(p page, i int) bool {
 	return true
 }
 
-// freePage frees a page. Other pages may get its keys, or its address.
+// freePage frees a page, and forgets that it was a leaf of warmed keys: other pages may get its
+// keys, or its address. No page gives keys away without being freed, so the other leaves stay
+// right. When there are many, looking through them would take longer than they save.
 func (t *Tree) freePage(at slab.Addr) {
-	t.leaves = t.leaves[:0]
+	if len(t.leaves) > mostLeaves {
+		t.leaves = t.leaves[:0]
+	}
+	for i, leaf := range t.leaves {
+		if leaf == at {
+			t.leaves[i] = 0
+		}
+	}
 	t.arena.Free(at)
 }
+
+const mostLeaves = 512
 
 // overwrite puts the entry in t.scratch in place of entry i of the leaf at the end of the path. The
 // old entry has the given size.
@@ -358,7 +335,3 @@ func (t *Tree) Bytes() int64 {
 	defer t.mu.RUnlock()
 	return t.arena.Used()
 }
-
-// Free removes all records and gives all memory back, soon: nobody waits for the operating system.
-// The tree may be used again.
-func (t *Tree) Free() { t.Update((*Batch).Clear) }

@@ -18,6 +18,19 @@ func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bo
 	return append(dst, value...), nil, nil, found
 }
 
+// LookBulk calls visit for those of keys that have a record, in their order. value is valid during
+// the call. Changes wait until the last call is done, so visit must be quick.
+func (t *Tree) LookBulk(keys [][]byte, visit func(i int, value []byte)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.warm(keys, nil)
+	for i, key := range keys {
+		if value, found := t.find(key); found {
+			visit(i, value)
+		}
+	}
+}
+
 // GetHead appends at most the first n bytes of the value of key to dst.
 func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
 	t.mu.RLock()

@@ -37,8 +37,8 @@ func TestHeadsOfValues(t *testing.T) {
 		head, found := tree.GetHead([]byte("="), []byte("key"), 4)
 		require.True(t, found)
 		require.Equal(t, "="+value[:min(4, len(value))], string(head))
-		tree.Update(func(b *Batch) {
-			b.Put([]byte("other"), []byte(value))
+		tree.Update(nil, func(b *Batch) {
+			b.Put(0, []byte("other"), []byte(value))
 			got, found := b.Get([]byte("other"))
 			require.True(t, found)
 			require.Equal(t, value, string(got))
@@ -70,13 +70,13 @@ func TestUpdateIsOneStep(t *testing.T) {
 	tree.Put([]byte("a"), []byte("1"))
 	beside(func() {
 		for i := range 2000 {
-			tree.Update(func(b *Batch) {
+			tree.Update(nil, func(b *Batch) {
 				if i%2 == 0 {
 					b.Clear()
 				} else {
 					b.t.remove([]byte("a"))
 				}
-				b.Put([]byte("a"), []byte(fmt.Sprint(i)))
+				b.Put(0, []byte("a"), []byte(fmt.Sprint(i)))
 			})
 		}
 	}, func() {

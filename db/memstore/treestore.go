@@ -135,11 +135,7 @@ func (s *TreeStore) run(arena *slab.Arena, clears bool, ups []update.Update) {
 	for i := range ups {
 		switch u := &ups[i]; u.Op {
 		case update.OpSet:
-			if i < len(s.tree.leaves) {
-				s.tree.putInto(s.tree.leaves[i], u.Key, u.Value, s.apart[i])
-			} else {
-				s.tree.put(u.Key, u.Value, s.apart[i])
-			}
+			s.tree.putAt(i, u.Key, u.Value, s.apart[i])
 		case update.OpRemove:
 			s.tree.remove(u.Key)
 		}

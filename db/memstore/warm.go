@@ -17,7 +17,7 @@ import (
 // So whoever has many keys first has them warmed: for all keys the first place is loaded, then for
 // all keys the second, and so on. What warming has found is thrown away. The update or the read
 // that follows takes the same way again and finds all of it in the caches. Only the leaves of a
-// tree are kept for the puts that follow, until a page is freed.
+// tree are kept for the puts that follow, each until it is freed.
 //
 // Nothing depends on warming but time: a key may have no record, and a record may change before it
 // is read.

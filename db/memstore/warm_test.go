@@ -48,6 +48,57 @@ func TestBulksAgreeWithAMap(t *testing.T) {
 	}
 }
 
+// TestUpdatesOfWarmedKeysAgreeWithAMap changes a Tree with Update, which is told the keys, and
+// compares what each change says was there before.
+func TestUpdatesOfWarmedKeysAgreeWithAMap(t *testing.T) {
+	r, tree, want := rand.New(rand.NewPCG(7, 8)), NewTree(), map[string]string{}
+	defer tree.Free()
+	warmed, in := 0, 0
+	for round := range 300 {
+		ups := someUpdates(r, 1+r.IntN(3*warmKeys), false)
+		var keys [][]byte
+		for _, u := range ups {
+			keys = append(keys, u.Key)
+		}
+		if tree.Bytes() >= warmFrom {
+			warmed++
+		}
+		tree.Update(keys, func(b *Batch) {
+			if round == 150 {
+				b.Clear()
+				clear(want)
+			}
+			for i, u := range ups {
+				old, existed := want[string(u.Key)]
+				if i < len(tree.leaves) && tree.leaves[i] != 0 {
+					in++
+				}
+				first, size, found := b.Put(i, u.Key, u.Value)
+				require.Equal(t, existed, found)
+				require.Equal(t, len(old), size)
+				if len(old) > 0 {
+					require.Equal(t, old[0], first)
+				}
+				want[string(u.Key)] = string(u.Value)
+			}
+		})
+		if round%40 == 0 {
+			checkTree(t, tree)
+		}
+	}
+	require.Greater(t, warmed, 200)
+	require.Greater(t, in, 10_000, "changes that knew their leaf")
+	checkTree(t, tree)
+	require.Equal(t, len(want), tree.Len())
+	var keys [][]byte
+	for key := range want {
+		keys = append(keys, []byte(key), []byte(key+"?"))
+	}
+	got := map[string]string{}
+	tree.LookBulk(keys, func(i int, value []byte) { got[string(keys[i])] = string(value) })
+	require.Equal(t, want, got)
+}
+
 // someUpdates makes a bulk; with shrink, most of its updates remove records.
 func someUpdates(r *rand.Rand, n int, shrink bool) []update.Update {
 	ups := make([]update.Update, n)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -157,7 +158,7 @@ type loader struct {
 // key spreads consecutive numbers over the key space.
 func key(n uint64) []byte { return fmt.Appendf(nil, "%016x", n*0x9E3779B97F4A7C15) }
 
-func value() []byte { return make([]byte, valueSize) }
+func value() []byte { return bytes.Repeat([]byte{'x'}, valueSize) }
 
 func (l *loader) bulk(number func() uint64) error {
 	l.out = frame.AppendHeader(l.out[:0], frame.Header{Magic: l.magic, RNum: bulkSize})

@@ -5,10 +5,11 @@
 // must be installed.
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
+//	go run ./internal/bench -server bin/ktserver -only bulkpairs -original /usr/local/bin/ktserver
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, pairs, latency,
-// ladder, check, replication, sync, engine (needs PostgreSQL).
+// ladder, check, replication, sync, engine (needs PostgreSQL), bulkpairs (needs a Kyoto Tycoon).
 package main
 
 import (
@@ -25,6 +26,7 @@ func main() {
 	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,pairs,latency,ladder", "measurements to take")
 	b := &bench{out: os.Stdout}
 	flag.StringVar(&b.server, "server", "bin/ktserver", "ktserver binary")
+	flag.StringVar(&b.original, "original", "", "`ktserver` of a Kyoto Tycoon, for bulkpairs")
 	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
 	flag.Float64Var(&b.rate, "rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
 	b.scale.register(flag.CommandLine)
@@ -47,12 +49,13 @@ func main() {
 
 // bench takes the measurements and prints them.
 type bench struct {
-	server string
-	length time.Duration
-	rate   float64 // of latency; 0: half of what a server can do
-	out    *os.File
-	scale  ladderOptions
-	guard  checkOptions
+	server   string
+	original string
+	length   time.Duration
+	rate     float64 // of latency; 0: half of what a server can do
+	out      *os.File
+	scale    ladderOptions
+	guard    checkOptions
 }
 
 func (b *bench) run(names []string) error {
@@ -96,6 +99,7 @@ func (b *bench) measurements() []measurement {
 		{"ladder", b.ladder},
 		{"check", b.check},
 		{"engine", b.engine},
+		{"bulkpairs", b.bulkPairs},
 	}
 }
 

@@ -162,7 +162,7 @@ func (v *volley) aim() (*gunner, error) {
 		if err != nil {
 			return g, err
 		}
-		g.conns = append(g.conns, barrel{fd: fd, in: make([]byte, 0, 8<<10)})
+		g.conns = append(g.conns, barrel{fd: fd, in: make([]byte, 0, 64<<10)})
 		if err := unix.EpollCtl(g.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 			return g, err
 		}

@@ -103,11 +103,7 @@ func (r *Run) Find(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err err
 	if b == nil {
 		return nil, false, ErrDamaged
 	}
-	flagged, found, err = findInBlocks(b, BlockKey, key)
-	if found && len(flagged) == 0 {
-		flagged, err = findLarge(b, key, false)
-	}
-	return flagged, found && err == nil, err
+	return findInBlocks(b, BlockKey, key)
 }
 
 // findInBlocks looks a key up in the blocks of a bucket.
@@ -118,6 +114,12 @@ func findInBlocks(b *bolt.Bucket, kind byte, key []byte) (body []byte, found boo
 	if last == nil || last[0] != kind {
 		return nil, false, nil
 	}
+	return findInBlock(b, kind, raw, key)
+}
+
+// findInBlock looks a key up in a block of a bucket. An entry of a run that is empty stands outside
+// its block.
+func findInBlock(b *bolt.Bucket, kind byte, raw, key []byte) (body []byte, found bool, err error) {
 	bl, err := openBlock(raw, false)
 	if err != nil {
 		return nil, false, err
@@ -126,7 +128,9 @@ func findInBlocks(b *bolt.Bucket, kind byte, key []byte) (body []byte, found boo
 	if err != nil || !exact {
 		return nil, false, err
 	}
-	_, body, err = bl.entry(i)
+	if _, body, err = bl.entry(i); err == nil && len(body) == 0 && kind == BlockKey {
+		body, err = findLarge(b, key, false)
+	}
 	return body, err == nil, err
 }
 

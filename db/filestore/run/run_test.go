@@ -102,6 +102,7 @@ func TestRunHoldsWhatWasWritten(t *testing.T) {
 				slices.Reverse(before)
 				walk(t, made.Cursor(tx, true), key, there, before)
 			}
+			findAll(t, r, tx, made, all)
 			forward, backward := made.Cursor(tx, false), made.Cursor(tx, true)
 			forward.First()
 			rest(t, forward, all, len(all))
@@ -110,6 +111,34 @@ func TestRunHoldsWhatWasWritten(t *testing.T) {
 			rest(t, backward, all, len(all))
 			return nil
 		}))
+	}
+}
+
+// findAll looks up all entries with a Finder, and keys between them, in order and in disorder.
+func findAll(t *testing.T, r *rand.Rand, tx *bolt.Tx, made *Run, all []entry) {
+	want := map[string][]byte{}
+	var keys [][]byte
+	for _, e := range all {
+		want[string(e.key)] = e.flagged
+		keys = append(keys, e.key, append(bytes.Clone(e.key), 1))
+	}
+	keys = append(keys, []byte{}, bytes.Repeat([]byte{0xFF}, 30))
+	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	for range 2 {
+		f, err := made.Finder(tx)
+		require.NoError(t, err)
+		places := make([]Place, len(keys))
+		for i, key := range keys {
+			places[i] = f.Seek(key)
+		}
+		for i, key := range keys {
+			f.Warm(places[i])
+			flagged, found, err := f.In(places[i], key)
+			if value, there := want[string(key)]; err != nil || found != there || !bytes.Equal(value, flagged) {
+				require.Fail(t, "another entry", "%q: %v, %v, %d bytes instead of %d", key, err, found, len(flagged), len(value))
+			}
+		}
+		slices.SortFunc(keys, bytes.Compare)
 	}
 }
 
@@ -185,6 +214,7 @@ func TestDamageInABlockIsNoticed(t *testing.T) {
 			if err != nil {
 				continue
 			}
+			new(Finder).Warm(raw)
 			_, _, _ = bl.search([]byte("key0020"))
 			_, _, _ = bl.entry(bl.len() - 1)
 		}
