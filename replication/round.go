@@ -250,8 +250,10 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 		return err
 	}
 	f.endCopies(&h, whole)
-	f.status.position.Store(uint64(f.place.position))
 	f.save()
+	// Whoever sees the position may make this server the master of others, whom Past tells of what
+	// was received. Before save it would tell of the time before the copies.
+	f.status.position.Store(uint64(f.place.position))
 	return errAgain
 }
 

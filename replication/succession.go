@@ -36,7 +36,9 @@ import (
 // A server without any data or position needs no proof. A server that lacks something may be about
 // to receive it, as in a ring that is being closed; so it is given FollowerOptions.Silence before
 // the follower parts from it as from a master that has lost updates (parted.go). A server that
-// knows nothing of the former log is parted from at once.
+// knows nothing of the former log is parted from at once. Whether it has the server ID of the
+// former master makes no difference: a server that was made anew receives what others made like any
+// other.
 //
 // A full copy brings the updates of all logs that its master had. So it brings the master's marks
 // as well, and they take the place of the marks of what it has replaced (inherit).
@@ -199,14 +201,13 @@ func (p *pull) meetSuccessor() error {
 		f.lacking = time.Time{}
 		f.opts.Logger.Info(fmt.Sprintf("another master: server %d has all that is here from the former one", p.hello.SID))
 		return nil
-	case other != "":
-		return p.part(errParted, other)
-	case !l.knows:
-	case f.lacking.IsZero() || time.Since(f.lacking) < f.opts.Silence:
+	case l.knows && (f.lacking.IsZero() || time.Since(f.lacking) < f.opts.Silence):
 		if f.lacking.IsZero() {
 			f.lacking = time.Now()
 		}
 		return fmt.Errorf("%w: %s", errLagging, l.why)
+	case other != "":
+		return p.part(errParted, other)
 	}
 	return p.part(errStranger, l.why)
 }

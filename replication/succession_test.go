@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,6 +234,68 @@ func TestTheMasterIsMadeAnewFromAFollower(t *testing.T) {
 	f.Tune("127.0.0.1", anew.port, nil, nil)
 	eventually(t, "an update", func() bool { return c.get(0, "new") == "a" })
 	require.Empty(t, c.log.lines("ERROR"))
+}
+
+// The same while the server that was made anew still lacks something: it is waited for like any
+// other.
+func TestTheMasterThatIsMadeAnewIsBehind(t *testing.T) {
+	z := newFileNode(t, 4, "")
+	a, b, c := newFileNode(t, 1, ""), newFileNode(t, 2, ""), newFileNode(t, 3, "")
+	c.silence = patience / 3
+	ofA, _ := a.follow(master(z.port))
+	ofB, endB := b.follow(master(a.port))
+	f, _ := c.follow(master(a.port))
+	z.set(0, "large", strings.Repeat("1", 20<<10)) // the log goes on in another segment
+	z.set(0, "k", "1")
+	caughtUp(t, ofA, z)
+	caughtUp(t, ofB, a)
+	endB()
+	z.set(0, "k", "2")
+	caughtUp(t, ofA, z)
+	caughtUp(t, f, a)
+	a.shut()
+	b.tick() // begins a segment
+	b.forget()
+	anew := newFileNode(t, 1, "")
+	ofAnew, _ := anew.follow(master(b.port))
+	caughtUp(t, ofAnew, b)
+	f.Tune("127.0.0.1", anew.port, nil, nil)
+	eventually(t, "the reason", func() bool { return strings.Contains(f.Status().Trouble, "has not yet received all updates") })
+	require.Equal(t, "1", anew.get(0, "k"))
+	b.follow(master(z.port)) // what anew lacks comes to it after all
+	eventually(t, "the update that was lacking", func() bool { return anew.get(0, "k") == "2" })
+	anew.set(0, "k", "3")
+	eventually(t, "an update", func() bool { return c.get(0, "k") == "3" })
+	c.noCopy()
+}
+
+// The position after copies shows when the server can say what it has received, not earlier: who
+// sees the position makes it a master. The clock is read for each position record.
+func TestThePositionAfterACopyIsNotAheadOfWhatIsTold(t *testing.T) {
+	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+	f, _ := b.follow(master(a.port))
+	a.set(0, "large", strings.Repeat("1", 20<<10))
+	caughtUp(t, f, a)
+	b.tick() // begins a segment
+	b.forget()
+	last := b.catalog.Log().Last()
+	var early, looks atomic.Int64
+	anew := &node{sid: 1, exprs: []string{":", "%"}}
+	anew.clock = func() time.Time {
+		if f := anew.follower.Load(); f != nil {
+			at, _ := f.Position()
+			looks.Add(1)
+			if at >= last && len(f.Past().Marks) < 2 { // of a's log, and of b's
+				early.Add(1)
+			}
+		}
+		return time.Now()
+	}
+	ofAnew, _ := begin(t, anew).follow(master(b.port))
+	caughtUp(t, ofAnew, b)
+	eventually(t, "the stream", func() bool { return ofAnew.Status().State == replication.Streaming })
+	require.Positive(t, looks.Load())
+	require.Zero(t, early.Load(), "looks at which the position was ahead")
 }
 
 // A copy takes the place of newer data. What the copy lacks must come later, although this server

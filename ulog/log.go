@@ -75,8 +75,9 @@ type stamps struct {
 type writer struct {
 	log *Log
 
-	next   atomic.Bool // the next group begins a segment
-	stated note        // what the newest written position record says; used by the leader
+	next    atomic.Bool // the next group begins a segment
+	stated  note        // what the newest written position record says; used by the leader
+	company company     // used by the leader
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu

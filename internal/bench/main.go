@@ -9,7 +9,8 @@
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, pairs, latency,
-// ladder, check, replication, sync, engine (needs PostgreSQL), bulkpairs (needs a Kyoto Tycoon).
+// ladder, check, replication, delay, sync, engine (needs PostgreSQL), bulkpairs (needs a Kyoto
+// Tycoon).
 package main
 
 import (
@@ -93,6 +94,7 @@ func (b *bench) measurements() []measurement {
 		{"tls", b.tls},
 		{"admin", b.admin},
 		{"replication", b.replication},
+		{"delay", b.delay},
 		{"sync", b.sync},
 		{"pairs", b.pairs},
 		{"latency", b.latency},

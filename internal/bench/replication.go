@@ -15,13 +15,12 @@ import (
 const (
 	replicaRecords = 1_000_000
 	replicaRounds  = 3
-	replicaDelays  = 5_000
 	replicaLimit   = 2 * time.Minute // for one measurement
 )
 
 // replication measures a master and a follower, both with a file and an update log, beside the
 // client on the same machine: records per second from the client's first bulk, or from the start of
-// the follower, until the follower has the last record; and the delay of single updates.
+// the follower, until the follower has the last record.
 func (b *bench) replication() error {
 	bulks := replicaBulks()
 	b.table("A million records to a follower, bulks of 100, 16-byte keys, 100-byte values, `.kct` with `-ulog` on both sides",
@@ -32,12 +31,6 @@ func (b *bench) replication() error {
 		}
 		if err := b.catchUp(bulks); err != nil {
 			return fmt.Errorf("catch up: %w", err)
-		}
-	}
-	b.table("From the reply to a single set until the follower answers a get with the value, ms", "median", "p99", "p99.9", "greatest")
-	for range replicaRounds {
-		if err := b.delays(); err != nil {
-			return fmt.Errorf("delay: %w", err)
 		}
 	}
 	return nil
@@ -160,14 +153,13 @@ func storeOne(p *process, n uint64) error {
 
 // awaitKey waits until a server has a record.
 func awaitKey(p *process, n uint64) error {
-	c, err := net.Dial("tcp", p.addr())
+	ask, err := askFor(p, n)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	get := asker{loader: loader{conn: c, magic: frame.GetBulk}, key: key(n)}
+	defer ask.close()
 	for deadline := time.Now().Add(replicaLimit); time.Now().Before(deadline); <-time.After(time.Millisecond) {
-		if v, err := get.ask(); err != nil || v != nil {
+		if v, err := ask.get(); err != nil || v != "" {
 			return err
 		}
 	}
