@@ -131,8 +131,10 @@ func (l *lane) linger() {
 }
 
 // A lane more is used when a group is as large as manyOperations: smaller ones would cost the
-// engine more for each operation, and not save time. It is given up after fewGroups that would all
-// make half of that together. A value counts as another operation for each sizeOfOne bytes.
+// engine more for each operation, and not save time. It is given up after fewGroups that together
+// would all be a quarter smaller than that, and so too small to need it: with half, 64 callers kept
+// for ever what a burst had got them, and took half as much again of the engine's processor. A value
+// counts as another operation for each sizeOfOne bytes.
 const (
 	manyOperations = 128
 	fewGroups      = 100
@@ -148,7 +150,7 @@ func (l *lane) adapt() {
 	for _, t := range l.group {
 		n += t.size / sizeOfOne
 	}
-	if n*used >= manyOperations/2 {
+	if n*used >= manyOperations*3/4 {
 		l.small = 0
 	} else {
 		l.small++
