@@ -40,10 +40,14 @@ type lane struct {
 	answered time.Time      // when it was
 	view     View
 	keys     []engine.Key
+	known    known
 }
 
 func newLane(g *Gather, broad bool) *lane {
-	return &lane{g: g, broad: broad, wake: make(chan struct{}, 1), limit: g.opts.Group, view: View{g: g, whole: broad}}
+	return &lane{
+		g: g, broad: broad, wake: make(chan struct{}, 1), limit: g.opts.Group, view: View{g: g, whole: broad},
+		known: known{credit: firstCredit},
+	}
 }
 
 // put gives the lane a task.
