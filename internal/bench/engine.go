@@ -20,8 +20,8 @@ import (
 
 const (
 	engineClients = 64
-	// What is compared runs in turns. The best of them count: other work on the machine has disturbed
-	// those least.
+	// What is compared runs in turns. The best of them count: other work on the machine has
+	// disturbed those least.
 	engineTurns = 3
 )
 

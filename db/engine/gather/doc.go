@@ -59,11 +59,12 @@
 //
 // A lane keeps the records that operations have read and changed lately, such as counters, and
 // assumes that they are what its last group has made of them. That saves the engine a quarter of an
-// increment, and the group a round trip. The condition of the change finds out whether it was so: if
-// another server, or another lane, was there meanwhile, the operation loses and then reads. Nothing
-// checks what an operation says that changes nothing (a record is there already, a comparison
-// fails), so it is put back and reads. Such an answer is also right when another operation of the
-// group then changes the record, because the condition of that change counts for both.
+// increment, and the group a round trip. The condition of the change finds out whether it was so:
+// if another server, or another lane, was there meanwhile, the operation loses and then reads.
+// Nothing checks what an operation says that changes nothing (a record is there already, a
+// comparison fails), so it is put back and reads. Such an answer is also right when another
+// operation of the group then changes the record, because the condition of that change counts for
+// both.
 //
 // Guesses that go wrong cost more than a read. So a lane has a credit of right guesses, each wrong
 // one costs a hundred, and without credit it reads everything, and compares. Where servers change

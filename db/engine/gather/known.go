@@ -7,8 +7,8 @@ import (
 	"gotycoon/db/engine"
 )
 
-// known is what a lane knows of records that its operations have read and changed lately, so that it
-// need not read them again: see "Records that are known" in doc.go. Two generations of them are
+// known is what a lane knows of records that its operations have read and changed lately, so that
+// it need not read them again: see "Records that are known" in doc.go. Two generations of them are
 // kept: when the young one is full, the old one goes.
 type known struct {
 	young, old map[string]*guess
@@ -32,8 +32,8 @@ const (
 	guessCost    = 160      // of a record beside key and value
 	largestGuess = 1 << 10  // bytes of a value
 
-	// for how long after the engine's last answer what is known counts: an engine that was taken back
-	// to the past cuts all connections, which a lane that writes all the time notices
+	// for how long after the engine's last answer what is known counts: an engine that was taken
+	// back to the past cuts all connections, which a lane that writes all the time notices
 	guessesLast = time.Second
 
 	firstCredit = 200
