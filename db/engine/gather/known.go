@@ -135,7 +135,6 @@ func (l *lane) postpone() {
 	kept := l.group[:0]
 	for _, t := range l.group {
 		if s := l.slot(t, 0); s.assumed && !s.dirty {
-			s.needed = false
 			back = append(back, t)
 		} else {
 			kept = append(kept, t)

@@ -149,7 +149,7 @@ func (v *View) conclude() (all []engine.Change, changes bool) {
 			s.needed, c.Keep = true, true
 			c.If = s.condition()
 		case !s.dirty:
-			if !s.needed {
+			if !s.needed || s.assumed { // who has only read what is assumed was put back
 				continue
 			}
 			c.Keep = true
