@@ -137,7 +137,7 @@ func (l *lane) linger() {
 // A lane more is used when a group is as large as manyOperations: smaller ones would cost the
 // engine more for each operation, and not save time. It is given up after fewGroups that would all
 // be a quarter smaller than that if one lane made them: with half, 64 callers kept for ever what a
-// burst had got them, and took half as much again of the engine's processor. A value counts as
+// burst had got them, and took a third to a half more of the engine's processor. A value counts as
 // another operation for each sizeOfOne bytes.
 const (
 	manyOperations = 128
