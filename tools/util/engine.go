@@ -33,7 +33,7 @@ func engineTool(ctx context.Context, c *call) error {
 		return usageError("engine: the word behind it is init, status, check, load, renew or drop")
 	}
 	c.raw = c.raw[1:]
-	return run(ctx, c)
+	return pg.Advise(run(ctx, c))
 }
 
 // parseAt reads a URL, which may stand before the options, and what parse does. It counts as one of
@@ -84,8 +84,8 @@ func engineInit(ctx context.Context, c *call) error {
 		if given && param != "ktopts=p" {
 			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
-		if strings.Contains(name, "/") || slices.Contains(plain, name) {
-			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no /", expr))
+		if name == "" || strings.Contains(name, "/") || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%q: names of databases are different from each other, not empty, and have no /", expr))
 		}
 		plain = append(plain, name)
 	}
