@@ -185,16 +185,16 @@ func engineAlarms(c *db.Catalog, s *sharedEngine) (all []alarm) {
 	if s == nil {
 		return nil
 	}
-	text := ""
+	text, look := "", "look whether it runs and can be reached from here"
 	switch g := c.Groups().Stats(); {
 	case g.Away:
 		text = fmt.Sprintf("the engine %s does not answer, requests are refused: ", s.name)
 	case g.Silent >= engineSilent:
 		text = fmt.Sprintf("the engine %s has not answered any update for some seconds: ", s.name)
+		look += ", and whether its synchronous standby is missing"
 	}
 	if text != "" {
-		all = append(all, alarm{name: alarmEngine, text: text + "look whether it runs and can be reached from here. " +
-			"The server goes on by itself as soon as the engine answers"})
+		all = append(all, alarm{name: alarmEngine, text: text + look + ". The server goes on by itself as soon as the engine answers"})
 	}
 	if s.relay == nil {
 		return all
