@@ -27,9 +27,6 @@ func Advise(err error) error {
 func advice(err error) string {
 	var connect *pgconn.ConnectError
 	switch {
-	case errors.Is(err, pgconn.ErrReadOnlyConnection):
-		return "the host that the URL names is a standby, or takes no updates for another reason: " +
-			"name the primary, or all hosts; 'ktserver -ord' and 'ktutilmgr engine status' are content with a standby"
 	case isCode(err, wrongPassword), isCode(err, notAuthorized):
 		return "the URL names the user, a file of libpq (PGPASSFILE) has the password, and PostgreSQL's pg_hba.conf says who may come from where"
 	case isCode(err, noDatabase):
@@ -37,7 +34,10 @@ func advice(err error) string {
 	case isCode(err, noRight):
 		return "the role that the URL names must own the database, and the schema gotycoon in it"
 	case isCode(err, noConnection):
-		return "all connections of PostgreSQL are taken, see max_connections: each server takes up to 33"
+		return "PostgreSQL has no connection left, see its max_connections and the role's CONNECTION LIMIT: each server takes up to 33"
+	case errors.Is(err, pgconn.ErrReadOnlyConnection): // of the hosts that have answered
+		return "a standby takes no updates: look whether the primary runs, and whether the URL names it; " +
+			"'ktserver -ord' and 'ktutilmgr engine status' are content with a standby"
 	case errors.As(err, &connect) && !isRefusal(err):
 		return "look whether PostgreSQL runs there and can be reached from here, and whether the URL has its hosts and ports"
 	}

@@ -86,7 +86,7 @@ func TestAdvice(t *testing.T) {
 		require.ErrorContains(t, pg.Advise(err), advice)
 	}
 	_, err := pg.Open(t.Context(), at(func(u *neturl.URL) { u.RawQuery += "&default_transaction_read_only=on" }), pg.Options{})
-	require.ErrorContains(t, pg.Advise(err), "name the primary")
+	require.ErrorContains(t, pg.Advise(err), "whether the primary runs")
 	require.Equal(t, pg.ErrNotSetUp, pg.Advise(pg.ErrNotSetUp), "which says what to do itself")
 	require.NoError(t, pg.Advise(nil))
 }
