@@ -34,7 +34,7 @@ func advice(err error) string {
 	case isCode(err, noRight):
 		return "the role that the URL names must own the database, and the schema gotycoon in it"
 	case isCode(err, noConnection):
-		return "PostgreSQL has no connection left, see its max_connections and the role's CONNECTION LIMIT: each server takes up to 33"
+		return "PostgreSQL has no connection left, see its max_connections and the role's CONNECTION LIMIT: each server takes up to 34"
 	case errors.Is(err, pgconn.ErrReadOnlyConnection): // of the hosts that have answered
 		return "a standby takes no updates: look whether the primary runs, and whether the URL names it; " +
 			"'ktserver -ord' and 'ktutilmgr engine status' are content with a standby"
