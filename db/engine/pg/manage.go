@@ -247,10 +247,13 @@ func Renew(ctx context.Context, url string) (id string, err error) {
 	})
 }
 
-// Drop removes everything of gotycoon.
+// Drop removes everything of gotycoon. Another version may have set it up.
 func Drop(ctx context.Context, url string) error {
 	return change(ctx, url, func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "DROP SCHEMA IF EXISTS gotycoon CASCADE")
+		_, err := c.Exec(ctx, "DROP SCHEMA gotycoon CASCADE")
+		if isCode(err, noSchema) {
+			err = ErrNotSetUp
+		}
 		return err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	neturl "net/url"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -55,9 +56,39 @@ func TestSetup(t *testing.T) {
 	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '0' WHERE name = 'format'")
 	_, err = pg.Open(t.Context(), url, pg.Options{})
 	require.ErrorContains(t, err, `format "0"`)
-	require.NoError(t, pg.Drop(t.Context(), url))
+	require.NoError(t, pg.Drop(t.Context(), url), "also what another version has set up")
 	_, err = pg.ReadStatus(t.Context(), url)
 	require.ErrorIs(t, err, pg.ErrNotSetUp)
+	require.ErrorIs(t, pg.Drop(t.Context(), url), pg.ErrNotSetUp)
+}
+
+// Where PostgreSQL does not let us in, or not do what we must, the error says what to do.
+func TestAdvice(t *testing.T) {
+	url := setUp(t)
+	at := func(change func(u *neturl.URL)) string {
+		u, err := neturl.Parse(url)
+		require.NoError(t, err)
+		change(u)
+		return u.String()
+	}
+	admin := direct(t, url)
+	run(t, admin, "DROP ROLE IF EXISTS stranger") // of a run before
+	run(t, admin, "CREATE ROLE stranger LOGIN")
+	for advice, where := range map[string]string{
+		"pg_hba.conf":             at(func(u *neturl.URL) { u.User = neturl.User("nobody") }),
+		"CREATE DATABASE":         at(func(u *neturl.URL) { u.Path = "/nowhere" }),
+		"must own the database":   at(func(u *neturl.URL) { u.User = neturl.User("stranger") }),
+		"whether PostgreSQL runs": at(func(u *neturl.URL) { u.Host = "127.0.0.1:1" }),
+	} {
+		_, err := pg.Open(t.Context(), where, pg.Options{})
+		require.ErrorContains(t, pg.Advise(err), advice)
+		_, err = pg.ReadStatus(t.Context(), where)
+		require.ErrorContains(t, pg.Advise(err), advice)
+	}
+	_, err := pg.Open(t.Context(), at(func(u *neturl.URL) { u.RawQuery += "&default_transaction_read_only=on" }), pg.Options{})
+	require.ErrorContains(t, pg.Advise(err), "whether the primary runs")
+	require.Equal(t, pg.ErrNotSetUp, pg.Advise(pg.ErrNotSetUp), "which says what to do itself")
+	require.NoError(t, pg.Advise(nil))
 }
 
 // write writes a group of one set by a lane of its own.
