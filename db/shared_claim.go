@@ -76,10 +76,10 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return struct{}{}, err
 	})
 	switch {
+	case open && err != nil: // also ErrFenced: a former attempt may have ended the claim
+		return engineError(gather.ErrNoAnswer)
 	case errors.Is(err, engine.ErrFenced):
 		return dberr.ErrNoRecord
-	case open && err != nil:
-		return engineError(gather.ErrNoAnswer)
 	}
 	return engineError(err)
 }

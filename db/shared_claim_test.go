@@ -18,8 +18,12 @@ import (
 
 // claiming opens servers whose calls fail as fault says, in a bubble.
 func claiming(t *testing.T, n int, fault func(c mem.Call) mem.Fault, test func(t *testing.T, place *mem.Store, all []*Catalog)) {
+	claimingAt(t, n, mem.Options{Faults: fault}, test)
+}
+
+func claimingAt(t *testing.T, n int, o mem.Options, test func(t *testing.T, place *mem.Store, all []*Catalog)) {
 	synctest.Test(t, func(t *testing.T) {
-		place := mem.New(mem.Options{Faults: fault})
+		place := mem.New(o)
 		all := make([]*Catalog, n)
 		for i := range all {
 			e := place.Server(fmt.Sprint(i))
@@ -264,6 +268,32 @@ func TestAFinishWithoutAnAnswer(t *testing.T) {
 		cut.Store(true)
 		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
 		cut.Store(false)
+	})
+}
+
+// Who finishes a message, hears no answer, and then hears that its server's lease has ended, is not
+// told that somebody else has the message: it may be finished.
+func TestAFinishWithoutAnAnswerAtTheEndOfALease(t *testing.T) {
+	var began atomic.Int64 // of the finish, in nanoseconds
+	var finishes atomic.Int64
+	claimingAt(t, 1, mem.Options{Lease: 300 * time.Millisecond, Faults: func(c mem.Call) (f mem.Fault) {
+		switch {
+		case began.Load() == 0:
+		case c.Name == mem.Lease:
+			f.Kind, f.Away = engine.Undone, true
+		case c.Name == mem.Claim && finishes.Add(1) == 1:
+			f.Kind, f.Away, f.Made = engine.Unknown, true, true
+		case c.Name == mem.Claim && time.Since(time.Unix(0, began.Load())) < 500*time.Millisecond:
+			f.Kind, f.Away = engine.Undone, true
+		}
+		return f
+	}}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		put(t, d, "q 1")
+		c := takeWithin(t, d, time.Second)
+		began.Store(time.Now().UnixNano())
+		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
+		began.Store(0)
 	})
 }
 
