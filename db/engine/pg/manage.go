@@ -16,7 +16,7 @@ import (
 )
 
 // format is the version of the tables and functions.
-const format = "2"
+const format = "3"
 
 // Setup is what is decided once for all servers.
 type Setup struct {
