@@ -33,6 +33,12 @@ var errBusy error = &engine.Error{Kind: engine.Undone, Err: errors.New("a transa
 
 // ask makes a call whose commit is not cancelled: nobody must see it before the standby has it.
 func (e claims) ask(ctx context.Context, unknown bool, f func(c *pgxpool.Conn) error) error {
+	select {
+	case e.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return mean(ctx.Err(), false)
+	}
+	defer func() { <-e.claiming }()
 	c, err := e.others.Acquire(ctx)
 	if err != nil {
 		return mean(err, false)

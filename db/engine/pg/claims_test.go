@@ -1,10 +1,12 @@
 package pg_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/engine"
@@ -50,4 +52,33 @@ func TestARenewalThatCommitsLate(t *testing.T) {
 	require.Zero(t, abandoned())
 	run(t, admin, "UPDATE gotycoon.leases SET ends = clock_timestamp()")
 	require.Equal(t, 1, abandoned())
+}
+
+// However many clients claim records that PostgreSQL is slow to give them, leases are renewed.
+func TestClaimsLeaveRoomForLeases(t *testing.T) {
+	url := setUp(t)
+	e := open(t, url, pg.Options{Lease: 900 * time.Millisecond})
+	defer e.Close()
+	term, lost, err := e.Leases().Hold(t.Context(), "claims/7")
+	require.NoError(t, err)
+	write(t, e, 1, "q 1")
+	admin := direct(t, url)
+	tx, err := admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "LOCK TABLE gotycoon.claimed")
+	require.NoError(t, err)
+	var work sync.WaitGroup
+	for i := range 20 {
+		work.Go(func() {
+			_, _, err := e.Claims().Settle(t.Context(), engine.ClaimID{By: term, Number: uint64(i + 1)})
+			assertNoError(t, err)
+		})
+	}
+	select {
+	case <-lost:
+		assert.Fail(t, "the lease was lost")
+	case <-time.After(1200 * time.Millisecond):
+	}
+	assert.NoError(t, tx.Commit(t.Context()))
+	work.Wait()
 }
