@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gotycoon/db"
 	"gotycoon/db/checksum"
@@ -84,8 +85,8 @@ func engineInit(ctx context.Context, c *call) error {
 		if given && param != "ktopts=p" {
 			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
-		if strings.Contains(name, "/") || slices.Contains(plain, name) {
-			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no /", expr))
+		if name == "" || strings.Contains(name, "/") || !utf8.ValidString(name) || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%q: names of databases are different from each other, in UTF-8, and have no /", expr))
 		}
 		plain = append(plain, name)
 	}

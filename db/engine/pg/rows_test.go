@@ -66,3 +66,10 @@ func TestForeignGroups(t *testing.T) {
 	_, _, err := e.Log().Read(t.Context(), 0, 1000)
 	require.Equal(t, engine.Refused, engine.KindOf(err))
 }
+
+func TestForeignNames(t *testing.T) {
+	url := setUp(t)
+	run(t, direct(t, url), `UPDATE gotycoon.meta SET value = '["../a"]' WHERE name = 'names'`)
+	_, err := pg.Open(t.Context(), url, pg.Options{})
+	require.ErrorContains(t, err, `"../a"`)
+}
