@@ -80,7 +80,8 @@ type Engine struct {
 	watched watched
 
 	holdsMu sync.Mutex
-	holds   map[uint64]*hold // by lane
+	holds   map[uint64]*hold     // by lane
+	writes  map[uint64]time.Time // by lane, when its last group was written
 
 	ownMu sync.Mutex
 	own   engine.GroupID // of the last group that the engine itself has made, see ownID
@@ -107,7 +108,8 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	}
 	_ = first.Close(ctx)
 	e := &Engine{
-		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), holds: map[uint64]*hold{}, watched: watched{links: map[*link]bool{}},
+		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), holds: map[uint64]*hold{},
+		writes: map[uint64]time.Time{}, watched: watched{links: map[*link]bool{}},
 	}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
