@@ -9,6 +9,7 @@ import (
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/record"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -55,6 +56,12 @@ func (s *shared) take(p *Pending, prefix, from []byte) (*engine.Claimed, error) 
 		return nil, engineError(err)
 	case !found:
 		return nil, dberr.ErrNoRecord
+	}
+	if size := len(rec.Value); size >= store.LargeValue {
+		if _, err := p.Large(size); err != nil { // the value goes at once, and is read again to be given back
+			s.claims.owe(debt{of: s, id: id})
+			return nil, systemError(err)
+		}
 	}
 	return &engine.Claimed{ID: id, Record: rec}, nil
 }

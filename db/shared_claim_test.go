@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -294,6 +295,24 @@ func TestAFinishWithoutAnAnswerAtTheEndOfALease(t *testing.T) {
 		began.Store(time.Now().UnixNano())
 		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
 		began.Store(0)
+	})
+}
+
+// A large message takes room before its client has it. Where there is none the message comes back,
+// and nobody keeps its value meanwhile.
+func TestALargeMessageWithoutRoom(t *testing.T) {
+	claiming(t, 1, nil, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		value := bytes.Repeat([]byte("x"), largeSize)
+		require.NoError(t, d.Add(nil, []byte("q 1"), value, record.Never))
+		poor, rich := &purse{left: largeSize - 1}, &purse{left: 2 * largeSize}
+		_, err := d.Claim(nil, &Pending{Purse: poor}, []byte("q "), nil)
+		require.ErrorIs(t, err, errEmpty)
+		require.Equal(t, value, takeWithin(t, d, time.Second).Value)
+		require.NoError(t, d.Add(nil, []byte("q 2"), value, record.Never))
+		_, err = d.Claim(nil, &Pending{Purse: rich}, []byte("q "), nil)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, rich.held, largeSize)
 	})
 }
 
