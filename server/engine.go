@@ -86,6 +86,7 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
+	var why error // the engine was not ready
 	for {
 		var err error
 		s.Engine, err = pg.Open(ctx, c.Plugins.Database, pg.Options{
@@ -95,8 +96,11 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 		if err == nil {
 			break
 		}
+		if why == nil || ctx.Err() == nil {
+			why = err
+		}
 		if !engine.IsAway(err) || ctx.Err() != nil {
-			return nil, fmt.Errorf("could not open the engine %s: %w", s.name, err)
+			return nil, fmt.Errorf("could not open the engine %s: %w", s.name, why)
 		}
 		log.info("the engine is not ready, waiting for it: %v", err)
 		pause := time.NewTimer(engineRetry)

@@ -1,10 +1,22 @@
 package server
 
 import (
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// A server that has waited for its engine in vain says why the engine was not ready, and not that
+// its own patience has ended in the middle of an attempt.
+func TestWhyAnEngineWasNotReady(t *testing.T) {
+	c := &Config{Engine: EngineConfig{Wait: 300 * time.Millisecond}}
+	c.Plugins.Database = "postgres://kt:geheim@127.0.0.1:1/kt"
+	_, err := c.openEngine(logger{slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "refused")
+	require.NotContains(t, err.Error(), "geheim")
+}
 
 // The password of an engine's URL is shown nowhere, however the URL is written.
 func TestRedactedURL(t *testing.T) {
