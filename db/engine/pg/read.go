@@ -110,7 +110,7 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 }
 
 // errRow is for what somebody has put into a table by hand.
-var errRow = engine.Refuse("the engine has a row that gotycoon has not made: remove it from the tables in the schema gotycoon")
+var errRow error = engine.Refuse("the engine has a row that gotycoon has not made: remove it from the tables in the schema gotycoon")
 
 // recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one.
 // The size is there if v may be NULL: a value that was left out.
