@@ -27,8 +27,13 @@ func (c *Catalog) tendClaims() {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end() // gives the lease back: what is still owed is everybody's then
+	more := false
 	for {
-		pause := time.NewTimer(lookAbandoned/2 + rand.N(lookAbandoned))
+		wait := lookAbandoned/2 + rand.N(lookAbandoned)
+		if more {
+			wait = 0
+		}
+		pause := time.NewTimer(wait)
 		due := false
 		select {
 		case <-c.quit:
@@ -47,7 +52,7 @@ func (c *Catalog) tendClaims() {
 		}
 		c.payDebts()
 		if due {
-			c.giveBackAbandoned()
+			more = c.giveBackAbandoned()
 		}
 	}
 }
@@ -80,21 +85,16 @@ func (d *debt) pay() error {
 	return d.of.back(d.claim)
 }
 
-// giveBackAbandoned gives back what was claimed in terms that have ended. That another server is at
-// it too does not matter.
-func (c *Catalog) giveBackAbandoned() {
-	for {
-		all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
-			return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)
-		})
-		back := 0
-		for i := range all {
-			if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(&all[i]) == nil {
-				back++
-			}
-		}
-		if err != nil || back == 0 { // the next time
-			return
+// giveBackAbandoned gives back some of what was claimed in terms that have ended, and reports whether
+// there may be more. That another server is at it too does not matter.
+func (c *Catalog) giveBackAbandoned() (more bool) {
+	all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
+		return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)
+	})
+	for i := range all {
+		if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(&all[i]) == nil {
+			more = true
 		}
 	}
+	return more && err == nil // else the next time
 }

@@ -106,6 +106,35 @@ func TestClaimsOfAServerThatIsGone(t *testing.T) {
 	})
 }
 
+// Who gives back very many messages of a server that is gone still gets a lease for its own clients,
+// and can stop.
+func TestManyClaimsOfAServerThatIsGone(t *testing.T) {
+	var gone atomic.Bool
+	fault := cut(&gone)
+	claiming(t, 2, func(c mem.Call) mem.Fault {
+		f := fault(c)
+		if c.Server == "1" && c.Name == mem.Claim {
+			f.Delay = 20 * time.Millisecond
+		}
+		return f
+	}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		a, b := all[0].DB(0), all[1].DB(0)
+		for i := range 1000 {
+			put(t, a, fmt.Sprint("z ", i))
+			_, err := a.Claim(nil, nil, []byte("z "), nil)
+			require.NoError(t, err)
+		}
+		put(t, b, "q 1")
+		gone.Store(true)
+		time.Sleep(13 * time.Second) //lint:sleep in a bubble nobody waits
+		require.NoError(t, takeWithin(t, b, 4*time.Second).Finish(nil))
+		began := time.Now()
+		require.NoError(t, all[1].Close())
+		require.Less(t, time.Since(began), 4*time.Second)
+		gone.Store(false)
+	})
+}
+
 // A server that closes leaves nothing behind: the others need not wait for the end of its lease.
 func TestClaimsOfAServerThatCloses(t *testing.T) {
 	claiming(t, 2, nil, func(t *testing.T, _ *mem.Store, all []*Catalog) {
