@@ -37,13 +37,16 @@ func (c *Catalog) tendClaims() {
 		due := false
 		select {
 		case <-c.quit:
-			pause.Stop()
-			c.payDebts()
-			return
 		case <-c.claims.wake:
-			pause.Stop()
 		case <-pause.C:
 			due = true
+		}
+		pause.Stop()
+		select {
+		case <-c.quit: // first of all, however often it is woken
+			c.payDebts()
+			return
+		default:
 		}
 		if c.claims.missing() {
 			if err := c.claims.hold(ctx, c.groups, c.opts.Shared.Leases()); err != nil {
@@ -57,15 +60,20 @@ func (c *Catalog) tendClaims() {
 	}
 }
 
-// payDebts gives back what clients have left, until the engine does not answer.
+// payDebts gives back some of what clients have left, until the engine does not answer.
 func (c *Catalog) payDebts() {
-	for d, ok := c.claims.debt(); ok; d, ok = c.claims.debt() {
+	for range abandonedLimit {
+		d, ok := c.claims.debt()
+		if !ok {
+			return
+		}
 		if err := d.pay(); err != nil {
 			c.claims.note(d)
 			time.AfterFunc(claimsAgain, c.claims.nudge)
 			return
 		}
 	}
+	c.claims.nudge()
 }
 
 // pay settles what is not known, and gives back what was claimed.

@@ -135,6 +135,40 @@ func TestManyClaimsOfAServerThatIsGone(t *testing.T) {
 	})
 }
 
+// Neither do very many messages that its own clients have left keep a server from that.
+func TestManyMessagesThatClientsHaveLeft(t *testing.T) {
+	var gone, slow atomic.Bool
+	fault := cut(&gone)
+	claiming(t, 1, func(c mem.Call) mem.Fault {
+		f := fault(c)
+		if c.Name == mem.Claim && slow.Load() {
+			f.Delay = 20 * time.Millisecond
+		}
+		return f
+	}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		var claims []*Claim
+		for i := range 1000 {
+			put(t, d, fmt.Sprint("z ", i))
+			c, err := d.Claim(nil, nil, []byte("z "), nil)
+			require.NoError(t, err)
+			claims = append(claims, c)
+		}
+		put(t, d, "q 1")
+		gone.Store(true)
+		for _, c := range claims {
+			require.NoError(t, c.GiveBack(nil))
+		}
+		slow.Store(true)
+		time.Sleep(12 * time.Second) //lint:sleep in a bubble nobody waits
+		gone.Store(false)
+		require.NoError(t, takeWithin(t, d, 4*time.Second).Finish(nil))
+		began := time.Now()
+		require.NoError(t, all[0].Close())
+		require.Less(t, time.Since(began), 4*time.Second)
+	})
+}
+
 // A server that closes leaves nothing behind: the others need not wait for the end of its lease.
 func TestClaimsOfAServerThatCloses(t *testing.T) {
 	claiming(t, 2, nil, func(t *testing.T, _ *mem.Store, all []*Catalog) {
