@@ -93,8 +93,8 @@ func (d *debt) pay() error {
 	return d.of.back(d.claim)
 }
 
-// giveBackAbandoned gives back some of what was claimed in terms that have ended, and reports whether
-// there may be more. That another server is at it too does not matter.
+// giveBackAbandoned gives back some of what was claimed in terms that have ended, and reports
+// whether there may be more. That another server is at it too does not matter.
 func (c *Catalog) giveBackAbandoned() (more bool) {
 	all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
 		return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,7 +111,8 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 }
 
 // errRow is for what somebody has put into a table by hand.
-var errRow error = engine.Refuse("the engine has a row that gotycoon has not made: remove it from the tables in the schema gotycoon")
+var errRow error = &engine.Error{Kind: engine.Refused, Err: errors.New(
+	"the engine has a row that gotycoon has not made: remove it from the tables in the schema gotycoon")}
 
 // recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one.
 // The size is there if v may be NULL: a value that was left out.
