@@ -13,12 +13,13 @@ import (
 // only that the time was up.
 func TestAStartSaysWhatItWaitedFor(t *testing.T) {
 	c := DefaultConfig()
-	c.Plugins.Database, c.Engine.Wait = "postgres://kt@127.0.0.1:1/kt", 50*time.Millisecond
+	c.Plugins.Database, c.Engine.Wait = "postgres://kt:geheim@127.0.0.1:1/kt", 50*time.Millisecond
 	_, err := c.openEngine(logger{slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "connection refused")
 	require.ErrorContains(t, err, "whether PostgreSQL runs")
 	require.ErrorContains(t, err, "-engine-wait")
 	require.NotContains(t, err.Error(), "deadline")
+	require.NotContains(t, err.Error(), "geheim")
 }
 
 // What does not go together with an engine is found before anything else, so that nothing is made

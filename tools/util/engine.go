@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -116,8 +117,8 @@ func engineInit(ctx context.Context, c *call, o *engineOptions) error {
 		if given && param != "ktopts=p" {
 			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
-		if name == "" || strings.Contains(name, "/") || slices.Contains(plain, name) {
-			return usageError(fmt.Sprintf("%q: names of databases are different from each other, not empty, and have no /", expr))
+		if name == "" || strings.Contains(name, "/") || !utf8.ValidString(name) || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%q: names of databases are different from each other, not empty, in UTF-8, and have no /", expr))
 		}
 		plain = append(plain, name)
 	}

@@ -143,6 +143,7 @@ func TestEngineUsage(t *testing.T) {
 		"from 1 to 65535":              {"init", "postgres://h/d", "-sid", "0", "a"},
 		"have no /":                    {"init", "postgres://h/d", "a/b"},
 		"not empty":                    {"init", "postgres://h/d", "a", "#ktopts=p"},
+		"in UTF-8":                     {"init", "postgres://h/d", "a", "caf\xe9"},
 		"has one parameter, #ktopts=p": {"init", "postgres://h/d", "a", "b#ktopts=p#bnum=5"},
 		"different from each other":    {"init", "postgres://h/d", "a", "a#ktopts=p"},
 		"there is no engine redis://, only postgres:": {"init", "redis://h/d", "a"},

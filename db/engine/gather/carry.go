@@ -162,8 +162,8 @@ func (l *lane) make() (g *engine.Group, changes bool) {
 	return g, changes || g.Clear != nil || g.Position != nil
 }
 
-// write writes a group, and finds out what has become of it. An Unknown is left only if everybody
-// who has waited for the group has left.
+// write writes a group, and finds out what has become of it. An Unknown is left only if nobody can,
+// or if everybody who has waited for the group has left.
 func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	began := time.Now()
 	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
@@ -187,6 +187,8 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 			return result, nil
 		case errors.Is(err, engine.ErrUndone):
 			l.g.stats.settledUndone.Add(1)
+			return result, err
+		case errors.Is(err, engine.ErrForgotten):
 			return result, err
 		case !l.g.pause(pause):
 			return result, ErrNoAnswer
@@ -274,6 +276,10 @@ func (l *lane) halve() { l.limit = max(1, min(l.limit, len(l.group))/2) }
 func (l *lane) failed(err error) {
 	l.known.forget()
 	switch kind := engine.KindOf(err); {
+	case errors.Is(err, engine.ErrForgotten): // to make it again could make it twice
+		for _, t := range l.group {
+			t.answer(Outcome{}, ErrNoAnswer)
+		}
 	case errors.Is(err, engine.ErrPassed):
 		// Another server has our lane: the engine was taken back to before it gave the lane out.
 		// What has become of the other's groups must not be taken for ours.

@@ -6,6 +6,7 @@ import (
 	"math"
 	neturl "net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -155,6 +156,26 @@ func TestClearOfMany(t *testing.T) {
 	require.NoError(t, snap.Close())
 	clearAll()
 	require.NotEqual(t, was, node())
+}
+
+// A group whose note may have been removed is not said to be undone.
+func TestAForgottenGroup(t *testing.T) {
+	e := open(t, setUp(t), pg.Options{})
+	defer e.Close()
+	write(t, e, 1, "k")
+	e.LongAgo(1, 3*time.Minute)
+	_, err := e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	require.NoError(t, err, "its note is there")
+	for range 3 {
+		require.NoError(t, e.RotateNow(t.Context()))
+	}
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	require.ErrorIs(t, err, engine.ErrForgotten)
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 2})
+	require.ErrorIs(t, err, engine.ErrForgotten)
+	write(t, e, 2, "k")
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 2, Seq: 2})
+	require.ErrorIs(t, err, engine.ErrUndone)
 }
 
 // Tables of groups are used in turn. What is settled stays so for two turns, and whoever wants
