@@ -117,6 +117,10 @@ func (c *copies) lockLocked() error {
 	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(st.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is no directory of this user: remove it, or name another place for it with -engine-copies", c.Dir)
 	}
+	const others = 0o022 // of its group too
+	if info.Mode().Perm()&others != 0 {
+		return fmt.Errorf("other users can write to %s, where copies of databases are made: take that right away, with 'chmod 700'", c.Dir)
+	}
 	f, err := c.fs.OpenFile(filepath.Join(c.Dir, copiesLock), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

@@ -27,18 +27,26 @@ func (c *Catalog) tendClaims() {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end() // gives the lease back: what is still owed is everybody's then
+	more := false
 	for {
-		pause := time.NewTimer(lookAbandoned/2 + rand.N(lookAbandoned))
+		wait := lookAbandoned/2 + rand.N(lookAbandoned)
+		if more {
+			wait = 0
+		}
+		pause := time.NewTimer(wait)
 		due := false
 		select {
 		case <-c.quit:
-			pause.Stop()
-			c.payDebts()
-			return
 		case <-c.claims.wake:
-			pause.Stop()
 		case <-pause.C:
 			due = true
+		}
+		pause.Stop()
+		select {
+		case <-c.quit: // first of all, however often it is woken
+			c.payDebts()
+			return
+		default:
 		}
 		if c.claims.missing() {
 			if err := c.claims.hold(ctx, c.groups, c.opts.Shared.Leases()); err != nil {
@@ -47,20 +55,25 @@ func (c *Catalog) tendClaims() {
 		}
 		c.payDebts()
 		if due {
-			c.giveBackAbandoned()
+			more = c.giveBackAbandoned()
 		}
 	}
 }
 
-// payDebts gives back what clients have left, until the engine does not answer.
+// payDebts gives back some of what clients have left, until the engine does not answer.
 func (c *Catalog) payDebts() {
-	for d, ok := c.claims.debt(); ok; d, ok = c.claims.debt() {
+	for range abandonedLimit {
+		d, ok := c.claims.debt()
+		if !ok {
+			return
+		}
 		if err := d.pay(); err != nil {
 			c.claims.note(d)
 			time.AfterFunc(claimsAgain, c.claims.nudge)
 			return
 		}
 	}
+	c.claims.nudge()
 }
 
 // pay settles what is not known, and gives back what was claimed.
@@ -80,21 +93,16 @@ func (d *debt) pay() error {
 	return d.of.back(d.claim)
 }
 
-// giveBackAbandoned gives back what was claimed in terms that have ended. That another server is at
-// it too does not matter.
-func (c *Catalog) giveBackAbandoned() {
-	for {
-		all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
-			return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)
-		})
-		back := 0
-		for i := range all {
-			if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(&all[i]) == nil {
-				back++
-			}
-		}
-		if err != nil || back == 0 { // the next time
-			return
+// giveBackAbandoned gives back some of what was claimed in terms that have ended, and reports
+// whether there may be more. That another server is at it too does not matter.
+func (c *Catalog) giveBackAbandoned() (more bool) {
+	all, err := gather.Ask(context.Background(), c.groups, func(ctx context.Context) ([]engine.Claimed, error) {
+		return c.opts.Shared.Claims().Abandoned(ctx, abandonedLimit, abandonedBytes)
+	})
+	for i := range all {
+		if d := c.DB(int(all[i].DB)); d != nil && d.shared.back(&all[i]) == nil {
+			more = true
 		}
 	}
+	return more && err == nil // else the next time
 }

@@ -9,6 +9,7 @@ import (
 	"gotycoon/db/engine"
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/record"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -56,6 +57,12 @@ func (s *shared) take(p *Pending, prefix, from []byte) (*engine.Claimed, error) 
 	case !found:
 		return nil, dberr.ErrNoRecord
 	}
+	if size := len(rec.Value); size >= store.LargeValue {
+		if _, err := p.Large(size); err != nil { // the value goes at once, and is read again to be given back
+			s.claims.owe(debt{of: s, id: id})
+			return nil, systemError(err)
+		}
+	}
 	return &engine.Claimed{ID: id, Record: rec}, nil
 }
 
@@ -76,10 +83,10 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return struct{}{}, err
 	})
 	switch {
+	case open && err != nil: // also ErrFenced: a former attempt may have ended the claim
+		return engineError(gather.ErrNoAnswer)
 	case errors.Is(err, engine.ErrFenced):
 		return dberr.ErrNoRecord
-	case open && err != nil:
-		return engineError(gather.ErrNoAnswer)
 	}
 	return engineError(err)
 }

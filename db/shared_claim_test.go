@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,12 @@ import (
 
 // claiming opens servers whose calls fail as fault says, in a bubble.
 func claiming(t *testing.T, n int, fault func(c mem.Call) mem.Fault, test func(t *testing.T, place *mem.Store, all []*Catalog)) {
+	claimingAt(t, n, mem.Options{Faults: fault}, test)
+}
+
+func claimingAt(t *testing.T, n int, o mem.Options, test func(t *testing.T, place *mem.Store, all []*Catalog)) {
 	synctest.Test(t, func(t *testing.T) {
-		place := mem.New(mem.Options{Faults: fault})
+		place := mem.New(o)
 		all := make([]*Catalog, n)
 		for i := range all {
 			e := place.Server(fmt.Sprint(i))
@@ -98,6 +103,69 @@ func TestClaimsOfAServerThatIsGone(t *testing.T) {
 		n, err := a.Count(nil)
 		require.NoError(t, err)
 		require.Zero(t, n)
+	})
+}
+
+// Who gives back very many messages of a server that is gone still gets a lease for its own clients,
+// and can stop.
+func TestManyClaimsOfAServerThatIsGone(t *testing.T) {
+	var gone atomic.Bool
+	fault := cut(&gone)
+	claiming(t, 2, func(c mem.Call) mem.Fault {
+		f := fault(c)
+		if c.Server == "1" && c.Name == mem.Claim {
+			f.Delay = 20 * time.Millisecond
+		}
+		return f
+	}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		a, b := all[0].DB(0), all[1].DB(0)
+		for i := range 1000 {
+			put(t, a, fmt.Sprint("z ", i))
+			_, err := a.Claim(nil, nil, []byte("z "), nil)
+			require.NoError(t, err)
+		}
+		put(t, b, "q 1")
+		gone.Store(true)
+		time.Sleep(13 * time.Second) //lint:sleep in a bubble nobody waits
+		require.NoError(t, takeWithin(t, b, 4*time.Second).Finish(nil))
+		began := time.Now()
+		require.NoError(t, all[1].Close())
+		require.Less(t, time.Since(began), 4*time.Second)
+		gone.Store(false)
+	})
+}
+
+// Neither do very many messages that its own clients have left keep a server from that.
+func TestManyMessagesThatClientsHaveLeft(t *testing.T) {
+	var gone, slow atomic.Bool
+	fault := cut(&gone)
+	claiming(t, 1, func(c mem.Call) mem.Fault {
+		f := fault(c)
+		if c.Name == mem.Claim && slow.Load() {
+			f.Delay = 20 * time.Millisecond
+		}
+		return f
+	}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		var claims []*Claim
+		for i := range 1000 {
+			put(t, d, fmt.Sprint("z ", i))
+			c, err := d.Claim(nil, nil, []byte("z "), nil)
+			require.NoError(t, err)
+			claims = append(claims, c)
+		}
+		put(t, d, "q 1")
+		gone.Store(true)
+		for _, c := range claims {
+			require.NoError(t, c.GiveBack(nil))
+		}
+		slow.Store(true)
+		time.Sleep(12 * time.Second) //lint:sleep in a bubble nobody waits
+		gone.Store(false)
+		require.NoError(t, takeWithin(t, d, 4*time.Second).Finish(nil))
+		began := time.Now()
+		require.NoError(t, all[0].Close())
+		require.Less(t, time.Since(began), 4*time.Second)
 	})
 }
 
@@ -264,6 +332,50 @@ func TestAFinishWithoutAnAnswer(t *testing.T) {
 		cut.Store(true)
 		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
 		cut.Store(false)
+	})
+}
+
+// Who finishes a message, hears no answer, and then hears that its server's lease has ended, is not
+// told that somebody else has the message: it may be finished.
+func TestAFinishWithoutAnAnswerAtTheEndOfALease(t *testing.T) {
+	var began atomic.Int64 // of the finish, in nanoseconds
+	var finishes atomic.Int64
+	claimingAt(t, 1, mem.Options{Lease: 300 * time.Millisecond, Faults: func(c mem.Call) (f mem.Fault) {
+		switch {
+		case began.Load() == 0:
+		case c.Name == mem.Lease:
+			f.Kind, f.Away = engine.Undone, true
+		case c.Name == mem.Claim && finishes.Add(1) == 1:
+			f.Kind, f.Away, f.Made = engine.Unknown, true, true
+		case c.Name == mem.Claim && time.Since(time.Unix(0, began.Load())) < 500*time.Millisecond:
+			f.Kind, f.Away = engine.Undone, true
+		}
+		return f
+	}}, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		put(t, d, "q 1")
+		c := takeWithin(t, d, time.Second)
+		began.Store(time.Now().UnixNano())
+		require.ErrorIs(t, c.Finish(nil), dberr.ErrOutcome)
+		began.Store(0)
+	})
+}
+
+// A large message takes room before its client has it. Where there is none the message comes back,
+// and nobody keeps its value meanwhile.
+func TestALargeMessageWithoutRoom(t *testing.T) {
+	claiming(t, 1, nil, func(t *testing.T, _ *mem.Store, all []*Catalog) {
+		d := all[0].DB(0)
+		value := bytes.Repeat([]byte("x"), largeSize)
+		require.NoError(t, d.Add(nil, []byte("q 1"), value, record.Never))
+		poor, rich := &purse{left: largeSize - 1}, &purse{left: 2 * largeSize}
+		_, err := d.Claim(nil, &Pending{Purse: poor}, []byte("q "), nil)
+		require.ErrorIs(t, err, errEmpty)
+		require.Equal(t, value, takeWithin(t, d, time.Second).Value)
+		require.NoError(t, d.Add(nil, []byte("q 2"), value, record.Never))
+		_, err = d.Claim(nil, &Pending{Purse: rich}, []byte("q "), nil)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, rich.held, largeSize)
 	})
 }
 

@@ -154,4 +154,7 @@ func TestAStartRemovesTheFilesOfKilledCommands(t *testing.T) {
 	require.NoError(t, os.Symlink(dir, link))
 	c = withCopies(t, link, mem.Options{}, rebuild.Write, "x")
 	require.ErrorContains(t, c.DB(0).Synchronize(false, func(string, ulog.Stamp) error { return nil }), "is no directory of this user")
+	require.NoError(t, os.Chmod(dir, 0o770))
+	c = withCopies(t, dir, mem.Options{}, rebuild.Write, "x")
+	require.ErrorContains(t, c.DB(0).Synchronize(false, func(string, ulog.Stamp) error { return nil }), "other users can write")
 }

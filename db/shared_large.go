@@ -78,6 +78,16 @@ func (s *shared) one(dst, key []byte, r store.Reader) ([]byte, *engine.Record, e
 	return pieces.Append(s.appendXT(dst, recs[0].XT), value), &recs[0], nil
 }
 
+// bare reads records, large ones without their values, for who puts the values there: other callers
+// may get the same slice.
+func (s *shared) bare(names []engine.Key) ([]engine.Record, error) {
+	recs, err := s.groups.Read(context.Background(), names)
+	if slices.ContainsFunc(recs, func(r engine.Record) bool { return r.Left > 0 }) {
+		recs = slices.Clone(recs)
+	}
+	return recs, engineError(err)
+}
+
 // fetch reads values that were left out of some records, for which it asks p for room. A record
 // that is not there any more has the revision 0 then; one that has grown may still be without its
 // value.
@@ -150,9 +160,9 @@ func (s *shared) complete(p *Pending, names []engine.Key, recs []engine.Record) 
 		if !changed {
 			return recs, nil
 		}
-		again, err := s.groups.Read(context.Background(), names)
+		again, err := s.bare(names)
 		if err != nil {
-			return nil, engineError(err)
+			return nil, err
 		}
 		for i := range again { // values that have not changed need not come again
 			n, ok := slices.BinarySearchFunc(recs, again[i].Key, func(r engine.Record, k engine.Key) int { return engine.Compare(r.Key, k) })
@@ -171,9 +181,9 @@ func (s *shared) read(p *Pending, keys [][]byte, atomic bool, visit func(i int, 
 	for i, key := range keys {
 		names[i] = s.key(key)
 	}
-	recs, err := s.groups.Read(context.Background(), names)
+	recs, err := s.bare(names)
 	if err != nil {
-		return engineError(err)
+		return err
 	}
 	before := p.Taken()
 	defer func() { p.GiveBack(before) }()

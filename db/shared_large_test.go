@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/engine"
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/mem"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
@@ -139,4 +143,36 @@ func TestLargeRecordsOfOneMoment(t *testing.T) {
 	n := 0
 	require.NoError(t, d.GetBulk(nil, keys, false, func(int, []byte, int64) { n++ }))
 	require.Equal(t, 59, n)
+}
+
+// Clients that ask for one large record at the same time get it from one answer of the engine. Each
+// asks for room for it, and none changes what the others look at.
+func TestClientsOfOneLargeRecord(t *testing.T) {
+	m := &measured{Engine: mem.New(mem.Options{}).Server("0")}
+	d := mustOpen(t, Options{Shared: m, Gather: gather.Options{Readers: 1}}, "a").DB(0)
+	value := bytes.Repeat([]byte("x"), 2*megabytes)
+	require.NoError(t, d.Set(nil, []byte("k"), value, record.Never))
+	const clients = 20
+	var asked atomic.Int64
+	m.before = func() {
+		if m.reads.Load() == 1 { // so that all others share the next request
+			require.Eventually(t, func() bool { return asked.Load() == clients }, 10*time.Second, time.Millisecond)
+			for d.shared.groups.Stats().Queue < clients {
+				runtime.Gosched()
+			}
+		}
+	}
+	var work sync.WaitGroup
+	for range clients {
+		work.Go(func() {
+			purse := &purse{left: 10 * megabytes}
+			asked.Add(1)
+			err := d.GetBulk(&Pending{Purse: purse}, [][]byte{[]byte("k")}, false, func(_ int, got []byte, _ int64) {
+				assert.True(t, bytes.Equal(value, got))
+			})
+			assert.NoError(t, err)
+			assert.GreaterOrEqual(t, purse.most, len(value))
+		})
+	}
+	work.Wait()
 }

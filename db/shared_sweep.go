@@ -15,6 +15,8 @@ const (
 	// revision
 	sweepLate  = 2
 	sweepLimit = 1000 // records of one call
+	// while there are more, a server rests so many times as long as it has taken
+	sweepRests = 3
 )
 
 // swept removes some records that have been expired for so many seconds, and reports whether there

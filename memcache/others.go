@@ -64,18 +64,28 @@ func (o *others) look(idle <-chan struct{}) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		for names := range slices.Chunk(o.waited(), lookNames) {
-			prefixes := make([][]byte, len(names))
-			for i, name := range names {
-				prefixes[i] = []byte(name + " ")
-			}
-			there, err := o.db.Claimable(prefixes)
-			for i, name := range names {
-				if err == nil && there[i] {
-					o.found(name)
-				}
+		if pause = lookForOthers; o.lookOnce() { // else it has taken the time of an engine that is away
+			pause = max(pause, lookShare*time.Since(began))
+		}
+	}
+}
+
+// lookOnce looks for messages, and reports whether the engine has answered.
+func (o *others) lookOnce() bool {
+	for names := range slices.Chunk(o.waited(), lookNames) {
+		prefixes := make([][]byte, len(names))
+		for i, name := range names {
+			prefixes[i] = []byte(name + " ")
+		}
+		there, err := o.db.Claimable(prefixes)
+		if err != nil {
+			return false
+		}
+		for i, name := range names {
+			if there[i] {
+				o.found(name)
 			}
 		}
-		pause = max(lookForOthers, lookShare*time.Since(began))
 	}
+	return true
 }

@@ -108,6 +108,37 @@ func TestServersThatChooseOneKey(t *testing.T) {
 	})
 }
 
+// After the engine was silent for a while, messages of other servers are looked for as often as before.
+func TestLooksAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		all := sharing(t, 2, mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+			if c.Server == "0" && silent.Load() {
+				f.Delay = time.Hour
+			}
+			return f
+		}})
+		var took time.Duration
+		var waits sync.WaitGroup
+		stored := make(chan time.Time, 1)
+		waits.Go(func() {
+			c, err := all[0].takeNext(10 * time.Minute)
+			require.NoError(t, err)
+			took = time.Since(<-stored)
+			require.NoError(t, c.Finish(nil))
+		})
+		time.Sleep(time.Second) //lint:sleep in a bubble nobody waits
+		silent.Store(true)
+		time.Sleep(15 * time.Second) //lint:sleep in a bubble nobody waits
+		silent.Store(false)
+		time.Sleep(time.Second) //lint:sleep in a bubble nobody waits
+		stored <- time.Now()
+		require.NoError(t, all[1].put(nil, []byte("q"), []byte("v"), record.Never))
+		waits.Wait()
+		require.Less(t, took, 10*time.Second, "a call from before may be under way for so long")
+	})
+}
+
 // A message that another server gives back is found although it is before those that were taken
 // since, and a request that waits is woken by messages of other servers.
 func TestMessagesOfOtherServersWake(t *testing.T) {

@@ -21,6 +21,9 @@ func (c *Config) check() error {
 	if err := c.checkDaemonPaths(); err != nil {
 		return err
 	}
+	if err := c.checkEngine(); err != nil {
+		return err
+	}
 	switch {
 	case c.UpdateLog != "" && c.ServerID < 0:
 		return errNoServerID
@@ -41,7 +44,6 @@ func (c *Config) check() error {
 		c.Services.check,
 		c.TLS.check,
 		c.Members.check,
-		c.checkEngine,
 		c.checkCluster,
 		c.checkForward,
 		c.Admin.check,

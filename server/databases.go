@@ -162,12 +162,19 @@ func durability(c *Config) string {
 	if interval <= 0 {
 		interval = time.Second
 	}
-	switch {
-	case c.ReadOnly:
+	if c.ReadOnly {
 		return "durability: read only, nothing is written"
-	case c.SyncEach:
-		return "durability: updates of files and logs are on the disk before they are acknowledged"
 	}
-	return fmt.Sprintf("durability: acknowledged updates of files and logs survive the end of the process; "+
+	text := fmt.Sprintf("acknowledged updates of files and logs survive the end of the process; "+
 		"they are on the disk within %.1f s (before the acknowledgement with -oas)", interval.Seconds())
+	if c.SyncEach {
+		text = "updates of files and logs are on the disk before they are acknowledged"
+	}
+	switch {
+	case !c.Plugins.shared():
+		return "durability: " + text
+	case c.servicesDatabase() == "":
+		return "durability: of records, the engine's"
+	}
+	return "durability: of records, the engine's; " + text
 }

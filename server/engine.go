@@ -24,6 +24,8 @@ const (
 	engineRetry       = 500 * time.Millisecond // between two attempts at the start
 	engineLook        = 5 * time.Second        // for a look at it, by "config check"
 	engineSilent      = 4 * time.Second        // without an answer to an update until balancers are told
+
+	maxEngineConnections = 1000 // of lanes, and of readers
 )
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
@@ -54,7 +56,12 @@ func (c *Config) checkEngine() error {
 		"-engine-wait": int64(e.Wait),
 	} {
 		if n < 0 {
-			return fmt.Errorf("%s: must be above 0", option)
+			return fmt.Errorf("%s: must be above 0, or absent for the default", option)
+		}
+	}
+	for option, n := range map[string]int{"-engine-lanes": e.Lanes, "-engine-readers": e.Readers} {
+		if n > maxEngineConnections {
+			return fmt.Errorf("%s: must be from 1 to %d: each is a connection to PostgreSQL", option, maxEngineConnections)
 		}
 	}
 	return nil
@@ -86,6 +93,7 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
+	var last error
 	for {
 		var err error
 		s.Engine, err = pg.Open(ctx, c.Plugins.Database, pg.Options{
@@ -95,9 +103,13 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 		if err == nil {
 			break
 		}
-		if !engine.IsAway(err) || ctx.Err() != nil {
-			return nil, fmt.Errorf("could not open the engine %s: %w", s.name, err)
+		if ctx.Err() != nil && last != nil {
+			return nil, fmt.Errorf("could not open the engine %s within %v (-engine-wait): %w", s.name, wait, pg.Advise(last))
 		}
+		if !engine.IsAway(err) || ctx.Err() != nil {
+			return nil, fmt.Errorf("could not open the engine %s: %w", s.name, pg.Advise(err))
+		}
+		last = err // of the attempt that the end of the time cuts short there is nothing to tell
 		log.info("the engine is not ready, waiting for it: %v", err)
 		pause := time.NewTimer(engineRetry)
 		select {
@@ -173,16 +185,16 @@ func engineAlarms(c *db.Catalog, s *sharedEngine) (all []alarm) {
 	if s == nil {
 		return nil
 	}
-	text := ""
+	text, look := "", "look whether it runs and can be reached from here"
 	switch g := c.Groups().Stats(); {
 	case g.Away:
 		text = fmt.Sprintf("the engine %s does not answer, requests are refused: ", s.name)
 	case g.Silent >= engineSilent:
 		text = fmt.Sprintf("the engine %s has not answered any update for some seconds: ", s.name)
+		look += ", and whether its synchronous standby is missing"
 	}
 	if text != "" {
-		all = append(all, alarm{name: alarmEngine, text: text + "look whether it runs and can be reached from here. " +
-			"The server goes on by itself as soon as the engine answers"})
+		all = append(all, alarm{name: alarmEngine, text: text + look + ". The server goes on by itself as soon as the engine answers"})
 	}
 	if s.relay == nil {
 		return all

@@ -1,10 +1,57 @@
 package server
 
 import (
+	"log/slog"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// A start that has waited for its engine in vain says why the engine was not to be had, and not
+// only that the time was up.
+func TestAStartSaysWhatItWaitedFor(t *testing.T) {
+	c := DefaultConfig()
+	c.Plugins.Database, c.Engine.Wait = "postgres://kt:geheim@127.0.0.1:1/kt", 50*time.Millisecond
+	_, err := c.openEngine(logger{slog.New(slog.DiscardHandler)})
+	require.ErrorContains(t, err, "connection refused")
+	require.ErrorContains(t, err, "whether PostgreSQL runs")
+	require.ErrorContains(t, err, "-engine-wait")
+	require.NotContains(t, err.Error(), "deadline")
+	require.NotContains(t, err.Error(), "geheim")
+}
+
+// What does not go together with an engine is found before anything else, so that nothing is made
+// for it.
+func TestOptionsBesideAnEngine(t *testing.T) {
+	snapshots := filepath.Join(t.TempDir(), "snapshots")
+	for text, change := range map[string]func(c *Config){
+		"-bgs needs databases":                        func(c *Config) { c.Snapshots.Dir = snapshots },
+		"-ulog needs databases":                       func(c *Config) { c.UpdateLog = "log" },
+		"-mhost needs databases":                      func(c *Config) { c.MasterHost = "h" },
+		"-engine-lanes: must be from 1 to 1000":       func(c *Config) { c.Engine.Lanes = 1 << 32 },
+		"-engine-readers: must be from 1 to 1000":     func(c *Config) { c.Engine.Readers = 1001 },
+		"-engine-timeout: must be above 0, or absent": func(c *Config) { c.Engine.Timeout = -1 },
+	} {
+		c := DefaultConfig()
+		c.Plugins.Database = "postgres://kt@127.0.0.1:1/kt"
+		change(&c)
+		require.ErrorContains(t, c.check(), text)
+		require.NoDirExists(t, snapshots)
+		wrong, _, _ := Examine(c)
+		require.ErrorContains(t, wrong[0], text)
+	}
+}
+
+// The records of an engine are not as safe as files, but as safe as the engine makes them.
+func TestDurabilityOfAnEngine(t *testing.T) {
+	c := DefaultConfig()
+	c.Plugins.Database = "postgres://kt@127.0.0.1:1/kt"
+	require.Equal(t, "durability: of records, the engine's", durability(&c))
+	c.Services.LockPort = 1
+	require.Contains(t, durability(&c), "durability: of records, the engine's; acknowledged updates of files and logs survive")
+}
 
 // The password of an engine's URL is shown nowhere, however the URL is written.
 func TestRedactedURL(t *testing.T) {

@@ -29,7 +29,9 @@ import (
 func Examine(cfg Config) (wrong []error, warnings, notes []string) {
 	e := &examiner{cfg: &cfg}
 	static := cfg
-	static.Snapshots.Dir = "" // its check makes the directory
+	if static.checkEngine() == nil {
+		static.Snapshots.Dir = "" // its check makes the directory
+	}
 	if err := static.check(); err != nil {
 		e.wrong = append(e.wrong, err)
 	}
@@ -159,7 +161,7 @@ func (e *examiner) engine() {
 	s, err := pg.ReadStatus(ctx, c.Plugins.Database)
 	name := RedactedURL(c.Plugins.Database)
 	if err != nil {
-		e.fail("-pldb: the engine %s: %w", name, err)
+		e.fail("-pldb: the engine %s: %w", name, pg.Advise(err))
 		return
 	}
 	if err := c.adopt(s.Setup); err != nil {

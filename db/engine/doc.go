@@ -40,6 +40,10 @@
 // set that was made is no better: the second one may overwrite what another client has set after
 // the first.
 //
+// Notes are not kept for ever. A server that was suspended with its machine, and asks after hours,
+// finds no note of a group that was made. Then the answer is not "never" but ErrForgotten, and
+// callers are told that nobody knows.
+//
 // # Order
 //
 // A stamp is drawn after the records of a group are locked, and before the group can be seen. So

@@ -40,7 +40,8 @@ type Engine interface {
 
 	// Settle is for the newest group of a lane, if its Write has ended in Unknown. It returns the
 	// group's result, or ErrUndone: the group has not been made and never will be. It waits for a
-	// group that is being made. Any other error leaves the question open; Settle may be repeated.
+	// group that is being made. After ErrForgotten the question stays open for ever. Any other
+	// error leaves it open; Settle may be repeated.
 	Settle(ctx context.Context, id GroupID) (Result, error)
 
 	// Begin locks a database for one writer, and waits until nobody else has it. Other groups of

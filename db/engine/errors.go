@@ -54,6 +54,10 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	// ErrUndone is the answer of Settle for a group that was not made and never will be.
 	ErrUndone error = &Error{Kind: Undone, Err: errors.New("the group has not been made")}
+	// ErrForgotten is the answer of Settle for a group of which there is no note, so long after its
+	// Write that a note may have been removed. It will not be made from now on; whether it was made
+	// nobody knows.
+	ErrForgotten error = &Error{Kind: Unknown, Err: errors.New("the engine does not remember the group any more")}
 	// ErrPassed is the error of a group whose ID is that of another one, or was settled.
 	ErrPassed error = &Error{Kind: Refused, Err: errors.New("a group with this ID was made or settled before")}
 	// ErrCrowded is the error of a transaction or snapshot for which no connection became free.

@@ -1,6 +1,7 @@
 package pgserver_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,4 +40,16 @@ func TestServer(t *testing.T) {
 	require.NoError(t, s.Start())
 	defer func() { require.NoError(t, s.Stop()) }()
 	require.Equal(t, "42", ask("SELECT x FROM t"))
+
+	// Who starts a second one in the directory is told so, and the lock file of the first stays:
+	// without its lock file PostgreSQL ends within a minute, as in a crash.
+	lock := filepath.Join(dir, "data", "postmaster.pid")
+	before, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	second, err := pgserver.Create(dir, pgserver.Options{})
+	require.NoError(t, err)
+	require.ErrorContains(t, second.Start(), fmt.Sprintf("another postmaster (PID %d)", s.PID()))
+	after, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
 }

@@ -3,8 +3,10 @@ package pgserver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,13 +18,15 @@ func (s *Server) Start() error {
 	if s.cmd != nil {
 		return errors.New("the server runs already")
 	}
-	said, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	said, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer said.Close()
-	// what a crash has left must not be taken for the new server's
-	_ = os.Remove(s.pidFile())
+	before, err := said.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
 	cmd := s.command("postgres", "-D", s.data())
 	cmd.Stdout, cmd.Stderr = said, said
 	WithParent(cmd.SysProcAttr)
@@ -31,28 +35,43 @@ func (s *Server) Start() error {
 	}
 	s.cmd, s.done = cmd, make(chan error, 1)
 	go func() { s.done <- cmd.Wait() }()
-	return s.await("ready")
+	return s.await(before)
 }
 
-func (s *Server) pidFile() string { return filepath.Join(s.data(), "postmaster.pid") }
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// await waits until the server has written that it is in a state. The state is the last line of
-// postmaster.pid, where pg_ctl looks for it as well.
-func (s *Server) await(state string) error {
+// await waits until the server takes connections. The server writes so into the last line of
+// postmaster.pid, where pg_ctl looks for it as well. The first line is its process ID: the file may
+// be that of a server that crashed, or of one that runs here already and would end without it.
+// What the server says is in the log from an offset on.
+func (s *Server) await(said int64) error {
 	for until := time.Now().Add(patience); time.Now().Before(until); {
-		raw, _ := os.ReadFile(s.pidFile())
+		raw, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-		if strings.TrimSpace(lines[len(lines)-1]) == state {
+		if lines[0] == strconv.Itoa(s.PID()) && strings.TrimSpace(lines[len(lines)-1]) == "ready" {
 			return nil
 		}
 		select {
 		case err := <-s.done:
 			s.cmd = nil
-			return fmt.Errorf("PostgreSQL has ended: %w; see %s", err, filepath.Join(s.dir, "log"))
+			return fmt.Errorf("PostgreSQL has ended: %w; %s says:\n%s", err, s.logFile(), s.lastWords(said))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("PostgreSQL is not %s after %v; see %s", state, patience, filepath.Join(s.dir, "log"))
+	return fmt.Errorf("PostgreSQL is not ready after %v; see %s", patience, s.logFile())
+}
+
+// lastWords returns what the log has from an offset on: its last error, and the lines behind it.
+func (s *Server) lastWords(from int64) string {
+	raw, err := os.ReadFile(s.logFile())
+	if err != nil || int64(len(raw)) < from {
+		return ""
+	}
+	words := string(raw[from:])
+	if i := strings.LastIndex(words, "FATAL:"); i >= 0 {
+		words = words[i:]
+	}
+	return strings.TrimSpace(words)
 }
 
 // Stop ends the server as it should end: transactions are undone, data is written to the disk.

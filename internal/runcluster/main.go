@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -55,7 +56,7 @@ func run(ctx context.Context, o options, out io.Writer) (failed error) {
 		fmt.Fprintln(out, "Starting a PostgreSQL and three servers.")
 		err = engine.Start()
 	}
-	if err != nil && os.Geteuid() == 0 && !errors.Is(err, pgserver.ErrMissing) {
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() == 0 {
 		err = fmt.Errorf("%w\nPostgreSQL does not run as root, so its own user must be able to get to %s", err, o.dir)
 	}
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
 
 	"gotycoon/db"
 	"gotycoon/db/checksum"
@@ -15,45 +18,77 @@ import (
 	"gotycoon/ulog"
 )
 
-// engineCommands are the words behind "engine", each with what it does at a URL.
-func engineCommands() map[string]func(ctx context.Context, c *call) error {
-	return map[string]func(context.Context, *call) error{
-		"init": engineInit, "status": engineStatus, "check": engineCheck, "load": engineLoad, "renew": engineRenew, "drop": engineDrop,
+// engineWord is a word behind "engine".
+type engineWord struct {
+	run         func(ctx context.Context, c *call, o *engineOptions) error
+	least, most int      // arguments, of which the first one is the URL; most is -1 for any number
+	options     []string // that it takes
+}
+
+// engineOptions are the options of all words: "ktutilmgr engine --help", the manual page and the
+// completion know no word.
+type engineOptions struct {
+	sid        *int
+	noLog, yes *bool
+}
+
+func engineWords() map[string]engineWord {
+	return map[string]engineWord{
+		"init":   {engineInit, 1, -1, []string{"sid", "no-log"}},
+		"status": {engineStatus, 1, 1, nil},
+		"check":  {engineCheck, 1, 1, nil},
+		"load":   {engineLoad, 2, 3, nil},
+		"renew":  {engineRenew, 1, 1, nil},
+		"drop":   {engineDrop, 1, 1, []string{"yes"}},
 	}
 }
 
-// engineTool sets up an engine that several servers share, and looks after it.
+// engineTool sets up an engine that several servers share, and looks after it. The word and the URL
+// may stand before the options or behind them.
 func engineTool(ctx context.Context, c *call) error {
-	word := ""
-	if len(c.raw) > 0 {
-		word = c.raw[0]
+	o := &engineOptions{
+		sid:   c.flags.Int("sid", 1, "init: the server ID of all servers, which the log of updates shows"),
+		noLog: c.flags.Bool("no-log", false, "init: keep no log of updates, so that nobody can follow"),
+		yes:   c.flags.Bool("yes", false, "drop: really remove all records of all databases"),
 	}
-	run, known := engineCommands()[word]
+	ahead := 0
+	for ahead < min(2, len(c.raw)) && !strings.HasPrefix(c.raw[ahead], "-") {
+		ahead++
+	}
+	first := c.raw[:ahead]
+	c.raw = c.raw[ahead:]
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	args := slices.Concat(first, c.args)
+	name := ""
+	if len(args) > 0 {
+		name, c.args = args[0], args[1:]
+	}
+	word, known := engineWords()[name]
 	if !known {
-		return usageError("engine: the word behind it is init, status, check, load, renew or drop")
+		return usageError("the word behind it is init, status, check, load, renew or drop")
 	}
-	c.raw = c.raw[1:]
-	return run(ctx, c)
+	if err := word.fits(name, c); err != nil {
+		return err
+	}
+	return pg.Advise(word.run(ctx, c, o))
 }
 
-// parseAt reads a URL, which may stand before the options, and what parse does. It counts as one of
-// the arguments.
-func (c *call) parseAt(least, most int) error {
-	first := len(c.raw) > 0 && !strings.HasPrefix(c.raw[0], "-")
-	if !first {
-		if err := c.parse(least, most); err != nil {
-			return err
+// fits finds what is wrong with the arguments of a word.
+func (w *engineWord) fits(name string, c *call) (wrong error) {
+	c.flags.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(w.options, f.Name) {
+			wrong = usageError(fmt.Sprintf("%s has no option -%s", name, f.Name))
 		}
-	} else {
-		url := c.raw[0]
-		c.raw = c.raw[1:]
-		if most > 0 {
-			most--
-		}
-		if err := c.parse(least-1, most); err != nil {
-			return err
-		}
-		c.args = slices.Insert(slices.Clone(c.args), 0, url)
+	})
+	switch n := len(c.args); {
+	case wrong != nil:
+		return wrong
+	case n < w.least:
+		return usageError("an argument is missing")
+	case w.most >= 0 && n > w.most:
+		return usageError("there are too many arguments")
 	}
 	switch scheme, _, is := strings.Cut(c.args[0], "://"); {
 	case !is:
@@ -65,31 +100,29 @@ func (c *call) parseAt(least, most int) error {
 }
 
 // engineInit sets up an engine for all servers.
-func engineInit(ctx context.Context, c *call) error {
-	sid := c.flags.Int("sid", 1, "the server ID of all servers, which the log of updates shows")
-	noLog := c.flags.Bool("no-log", false, "keep no log of updates, so that nobody can follow")
-	if err := c.parseAt(1, -1); err != nil {
-		return err
-	}
+func engineInit(ctx context.Context, c *call, o *engineOptions) error {
 	names := c.args[1:]
 	if len(names) == 0 {
-		return usageError("engine init: name the databases behind the URL, such as: users sessions")
+		return usageError("init: name the databases behind the URL, such as: users sessions")
 	}
-	if *sid < 1 || *sid > 65535 {
+	if *o.sid < 1 || *o.sid > 65535 {
 		return usageError("-sid: must be from 1 to 65535")
 	}
 	var plain []string
 	for _, expr := range names {
+		if strings.HasPrefix(expr, "-") {
+			return usageError(fmt.Sprintf("%s is no name of a database, and options stand before the names", expr))
+		}
 		name, param, given := strings.Cut(expr, "#")
 		if given && param != "ktopts=p" {
 			return usageError(fmt.Sprintf("%s: a database in an engine has one parameter, #ktopts=p: its records never expire", expr))
 		}
-		if strings.Contains(name, "/") || slices.Contains(plain, name) {
-			return usageError(fmt.Sprintf("%s: names of databases are different from each other, and have no /", expr))
+		if name == "" || strings.Contains(name, "/") || !utf8.ValidString(name) || slices.Contains(plain, name) {
+			return usageError(fmt.Sprintf("%q: names of databases are different from each other, not empty, in UTF-8, and have no /", expr))
 		}
 		plain = append(plain, name)
 	}
-	made, err := pg.Init(ctx, c.args[0], pg.Setup{SID: uint16(*sid), Log: !*noLog, Databases: names})
+	made, err := pg.Init(ctx, c.args[0], pg.Setup{SID: uint16(*o.sid), Log: !*o.noLog, Databases: names})
 	if err != nil {
 		return err
 	}
@@ -103,10 +136,7 @@ func engineInit(ctx context.Context, c *call) error {
 }
 
 // engineStatus prints what an engine says of itself.
-func engineStatus(ctx context.Context, c *call) error {
-	if err := c.parseAt(1, 1); err != nil {
-		return err
-	}
+func engineStatus(ctx context.Context, c *call, _ *engineOptions) error {
 	s, err := pg.ReadStatus(ctx, c.args[0])
 	if err != nil {
 		return err
@@ -137,10 +167,7 @@ func moment(at ulog.Stamp) string {
 }
 
 // engineCheck reads every record, and compares the number of records with the engine's count.
-func engineCheck(ctx context.Context, c *call) error {
-	if err := c.parseAt(1, 1); err != nil {
-		return err
-	}
+func engineCheck(ctx context.Context, c *call, _ *engineOptions) error {
 	return c.withEngine(ctx, func(_ *pg.Engine, catalog *db.Catalog) error {
 		var wrong []error
 		for i := range catalog.Len() {
@@ -192,10 +219,7 @@ func (c *call) withEngine(ctx context.Context, work func(e *pg.Engine, catalog *
 }
 
 // engineRenew gives the log another identity.
-func engineRenew(ctx context.Context, c *call) error {
-	if err := c.parseAt(1, 1); err != nil {
-		return err
-	}
+func engineRenew(ctx context.Context, c *call, _ *engineOptions) error {
 	id, err := pg.Renew(ctx, c.args[0])
 	if err != nil {
 		return err
@@ -205,13 +229,9 @@ func engineRenew(ctx context.Context, c *call) error {
 }
 
 // engineDrop removes everything that gotycoon has in the engine.
-func engineDrop(ctx context.Context, c *call) error {
-	yes := c.flags.Bool("yes", false, "really remove all records of all databases")
-	if err := c.parseAt(1, 1); err != nil {
-		return err
-	}
-	if !*yes {
-		return usageError("engine drop: removes all records of all databases; say so with -yes")
+func engineDrop(ctx context.Context, c *call, o *engineOptions) error {
+	if !*o.yes {
+		return usageError("drop: removes all records of all databases; say so with -yes")
 	}
 	if err := pg.Drop(ctx, c.args[0]); err != nil {
 		return err

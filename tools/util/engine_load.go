@@ -12,10 +12,7 @@ import (
 )
 
 // engineLoad stores the records of a snapshot or database file. Other records of the database stay.
-func engineLoad(ctx context.Context, c *call) error {
-	if err := c.parseAt(2, 3); err != nil {
-		return err
-	}
+func engineLoad(ctx context.Context, c *call, _ *engineOptions) error {
 	path := ""
 	if len(c.args) == 3 {
 		path = c.args[2]

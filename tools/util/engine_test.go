@@ -142,13 +142,28 @@ func TestEngineUsage(t *testing.T) {
 		"name the databases":           {"init", "postgres://h/d"},
 		"from 1 to 65535":              {"init", "postgres://h/d", "-sid", "0", "a"},
 		"have no /":                    {"init", "postgres://h/d", "a/b"},
+		"not empty":                    {"init", "postgres://h/d", "a", "#ktopts=p"},
+		"in UTF-8":                     {"init", "postgres://h/d", "a", "caf\xe9"},
 		"has one parameter, #ktopts=p": {"init", "postgres://h/d", "a", "b#ktopts=p#bnum=5"},
 		"different from each other":    {"init", "postgres://h/d", "a", "a#ktopts=p"},
 		"there is no engine redis://, only postgres:": {"init", "redis://h/d", "a"},
+		"options stand before the names":              {"init", "postgres://h/d", "a", "-no-log"},
+		"status has no option -yes":                   {"-yes", "status", "postgres://h/d"},
+		"drop has no option -sid":                     {"drop", "-sid", "5", "postgres://h/d", "-yes"},
+		"an argument is missing":                      {"load", "postgres://h/d"},
+		"there are too many arguments":                {"status", "postgres://h/d", "a"},
+		"say so with -yes":                            {"drop", "postgres://h/d"},
 	} {
 		r := command("", append([]string{"engine"}, args...)...)
 		require.Equal(t, 1, r.exit, args)
 		require.Contains(t, r.stderr, why, args)
+	}
+	for _, args := range [][]string{{"engine", "--help"}, {"engine", "init", "--help"}, {"engine", "init", "postgres://h/d", "--help"}, {"man"}, {"completion", "bash"}} {
+		r := command("", args...)
+		require.Zero(t, r.exit, args)
+		for _, option := range []string{"sid", "no-log", "yes"} {
+			require.Contains(t, strings.ReplaceAll(r.stdout, `\-`, "-"), "-"+option, args)
+		}
 	}
 	for _, args := range [][]string{{"status", "postgres://kt:secret@127.0.0.1:1/kt"}, {"status", "postgres://kt:secret@127.0.0.1:bad/kt"}} {
 		r := command("", append([]string{"engine"}, args...)...)

@@ -49,8 +49,8 @@ func TestLanesFollowGroups(t *testing.T) {
 			var work sync.WaitGroup
 			for i := range callers {
 				work.Go(func() {
-					for range times {
-						o := set(fmt.Sprint("k", i), "x")
+					for n := range times {
+						o := set(fmt.Sprint("k", i, "-", n), "x")
 						_, err := do(context.Background(), w.gathers[0], o)
 						require.NoError(t, err)
 					}
@@ -76,9 +76,9 @@ func TestLanesFollowGroups(t *testing.T) {
 		}
 		require.Equal(t, 2, lanes.count(), "of many operations")
 
-		round(2, 250)
+		round(64, 150) // half of what a lane more is for
 		lanes.count()
-		round(2, 10)
+		round(64, 10)
 		require.Equal(t, 1, lanes.count(), "of few operations again")
 	})
 }

@@ -81,7 +81,7 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// void is an engine that forgets everything at once.
+// void is an engine that forgets everything at once. It finds nothing.
 type void struct {
 	engine.Engine
 	lanes atomic.Uint64
@@ -92,6 +92,9 @@ func (v *void) Log() engine.Log                      { return nil }
 func (v *void) Now() int64                           { return 1 }
 func (v *void) Limits() engine.Limits {
 	return engine.Limits{Key: 1 << 20, Value: 1 << 20, Changes: 1 << 20, Bytes: 1 << 30}
+}
+func (v *void) Read(context.Context, []engine.Key, engine.Reading) ([]engine.Record, error) {
+	return nil, nil
 }
 func (v *void) Write(context.Context, *engine.Group) (engine.Result, error) {
 	return engine.Result{Revision: 7}, nil

@@ -34,6 +34,9 @@ func (l *lane) carryOut() bool {
 		l.g.stats.wait.Observe(int64(began.Sub(t.arrived)))
 		return !t.runs(&l.view)
 	})
+	if !l.broad {
+		l.postpone()
+	}
 	g, changes := l.make()
 	if !changes {
 		if l.hold {
@@ -129,6 +132,9 @@ func (l *lane) readKeys(most int) ([]engine.Record, error) {
 		}
 	}
 	v.sort()
+	if !l.broad && !l.hold {
+		l.assume()
+	}
 	if l.keys = v.wants(l.keys[:0], l.hold); len(l.keys) == 0 {
 		return nil, nil
 	}
@@ -156,8 +162,8 @@ func (l *lane) make() (g *engine.Group, changes bool) {
 	return g, changes || g.Clear != nil || g.Position != nil
 }
 
-// write writes a group, and finds out what has become of it. An Unknown is left only if everybody
-// who has waited for the group has left.
+// write writes a group, and finds out what has become of it. An Unknown is left only if nobody can,
+// or if everybody who has waited for the group has left.
 func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	began := time.Now()
 	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
@@ -172,6 +178,7 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 		return result, err
 	}
 	l.g.stats.unknown.Add(1)
+	l.known.forget()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
 		switch {
@@ -180,6 +187,8 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 			return result, nil
 		case errors.Is(err, engine.ErrUndone):
 			l.g.stats.settledUndone.Add(1)
+			return result, err
+		case errors.Is(err, engine.ErrForgotten):
 			return result, err
 		case !l.g.pause(pause):
 			return result, ErrNoAnswer
@@ -191,6 +200,9 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 func (l *lane) finish(r *engine.Result) {
 	l.fails, l.crowd = 0, len(l.group)+l.waiting()
 	made := r.Made()
+	if !l.broad {
+		l.learn(r)
+	}
 	if !made && l.broad {
 		l.halve()
 	} else {
@@ -262,7 +274,12 @@ func (l *lane) halve() { l.limit = max(1, min(l.limit, len(l.group))/2) }
 
 // failed decides what to do about a call that has failed, without an effect.
 func (l *lane) failed(err error) {
+	l.known.forget()
 	switch kind := engine.KindOf(err); {
+	case errors.Is(err, engine.ErrForgotten): // to make it again could make it twice
+		for _, t := range l.group {
+			t.answer(Outcome{}, ErrNoAnswer)
+		}
 	case errors.Is(err, engine.ErrPassed):
 		// Another server has our lane: the engine was taken back to before it gave the lane out.
 		// What has become of the other's groups must not be taken for ours.

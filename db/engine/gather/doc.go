@@ -7,7 +7,8 @@
 // An Operation names its keys and has a body, which reads and changes them through a View. A lane
 // takes what waits (at most 512 operations and 4 MiB) and
 //
-//  1. reads the keys that bodies want to read, in one request; none for blind operations;
+//  1. reads the keys that bodies want to read, in one request; none for blind operations, nor for
+//     records that it knows;
 //  2. runs the bodies, one after the other, each on what the ones before have left, so that ten
 //     increments of one key become one change with ten updates;
 //  3. writes the changes, each on the condition that its record is still the one that was read;
@@ -53,6 +54,25 @@
 // goes alone. That cannot deadlock either, and never loses against its own server. But with two
 // lanes every second operation on two keys stops all writes of the server for a round trip or two,
 // be its keys hot or not. In the broad lane it costs the others nothing unless they meet on a key.
+//
+// # Records that are known
+//
+// A lane keeps the records that operations have read and changed lately, such as counters, and
+// assumes that they are what its last group has made of them. That saves the engine a quarter of an
+// increment, and the group a round trip. The condition of the change finds out whether it was so:
+// if another server, or another lane, was there meanwhile, the operation loses and then reads.
+// Nothing checks what an operation says that changes nothing (a record is there already, a
+// comparison fails), so it is put back and reads. Such an answer is also right when another
+// operation of the group then changes the record, because the condition of that change counts for
+// both.
+//
+// Guesses that go wrong cost more than a read. So a lane has a credit of right guesses, each wrong
+// one costs a hundred, and without credit it reads everything, and compares. Where servers change
+// the same records all the time they soon stop guessing.
+//
+// A revision names one group for ever, unless the engine was taken back to the past and gave a lane
+// to two servers. That cuts all connections, so after any failed call, and when the last answer was
+// more than a second ago, the lane forgets everything.
 //
 // # Whole groups
 //

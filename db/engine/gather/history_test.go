@@ -88,17 +88,21 @@ func (c call) body(k engine.Key, r *reply) func(v *gather.View) error {
 }
 
 // Three servers on one engine are as one server, for each key: whatever fails, and also for callers
-// that leave before they are answered.
+// that leave before they are answered; and where servers have keys of their own, and nearly always
+// know what is there.
 func TestHistoriesAreLinearizable(t *testing.T) {
-	eachSeed(t, 6, func(t *testing.T, seed uint64) {
-		var h history
-		synctest.Test(t, func(t *testing.T) { h.make(t, seed) })
-		h.check(t)
-	})
+	for _, guess := range []bool{false, true} {
+		eachSeed(t, 6, func(t *testing.T, seed uint64) {
+			h := history{guess: guess}
+			synctest.Test(t, func(t *testing.T) { h.make(t, seed) })
+			h.check(t)
+		})
+	}
 }
 
 // history is what callers have seen, by key. Its clock counts calls and answers.
 type history struct {
+	guess bool
 	clock atomic.Int64
 	mu    sync.Mutex
 	ops   map[string][]porcupine.Operation
@@ -106,14 +110,27 @@ type history struct {
 
 func (h *history) make(t *testing.T, seed uint64) {
 	h.ops = map[string][]porcupine.Operation{}
-	w := newWorld(t, 3, mem.Options{Faults: mem.Seeded(seed, rough)}, gather.Options{Timeout: 300 * time.Millisecond})
+	rates := rough
+	if h.guess {
+		rates = gentle
+	}
+	w := newWorld(t, 3, mem.Options{Faults: mem.Seeded(seed, rates)}, gather.Options{Timeout: 300 * time.Millisecond})
 	defer w.close()
+	if h.guess {
+		for _, g := range w.gathers {
+			g.AlwaysGuess()
+		}
+	}
 	var work sync.WaitGroup
 	for i := range 18 {
 		work.Go(func() {
 			dice := rand.New(rand.NewPCG(seed, uint64(i)))
 			for range 25 {
-				h.one(t, dice, i, w.gathers[i%3])
+				key, server := dice.IntN(6), i%3
+				if h.guess && dice.IntN(8) > 0 {
+					server = key % 3
+				}
+				h.one(t, dice, i, key, w.gathers[server])
 			}
 		})
 	}
@@ -121,8 +138,8 @@ func (h *history) make(t *testing.T, seed uint64) {
 }
 
 // one makes a call and notes it.
-func (h *history) one(t *testing.T, dice *rand.Rand, client int, g *gather.Gather) {
-	name := strconv.Itoa(dice.IntN(6)) // porcupine takes long where a key has many doubtful updates
+func (h *history) one(t *testing.T, dice *rand.Rand, client, number int, g *gather.Gather) {
+	name := strconv.Itoa(number) // of a few: porcupine takes long where a key has many doubtful updates
 	small := func() string { return strconv.Itoa(1 + dice.IntN(4)) }
 	c := call{[]string{"get", "set", "add", "cas", "bump", "bump", "remove"}[dice.IntN(7)], small(), small()}
 	patience := time.Second

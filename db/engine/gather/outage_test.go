@@ -3,6 +3,7 @@ package gather_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,7 +64,7 @@ func TestAnEngineThatIsAway(t *testing.T) {
 			c.out.Store(true)
 			began := time.Now()
 			for _, wait := range []time.Duration{10 * time.Second, 0, 0} {
-				_, err = add(g, "n", 1)
+				_, err = add(g, "other", 1) // which has to be read first, so nobody doubts that it was not made
 				require.Equal(t, engine.Undone, engine.KindOf(err), "%v", err)
 				require.ErrorContains(t, err, "nothing was changed")
 				require.InDelta(t, wait, time.Since(began), float64(time.Millisecond))
@@ -321,6 +322,42 @@ func TestALaneOfAnotherServer(t *testing.T) {
 		sum, err := add(g, "n", 1)
 		require.NoError(t, err)
 		require.Equal(t, 6, sum)
+		require.NoError(t, g.Close())
+		require.NoError(t, e.Close())
+	})
+}
+
+// amnesiac is an engine that loses the answer of a group which it has made, and by the time that it
+// is asked does not remember the group.
+type amnesiac struct {
+	*mem.Server
+	lost atomic.Bool
+}
+
+func (f *amnesiac) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
+	r, err := f.Server.Write(ctx, g)
+	if err == nil && f.lost.CompareAndSwap(false, true) {
+		return engine.Result{}, &engine.Error{Kind: engine.Unknown, Away: true, Err: io.ErrUnexpectedEOF}
+	}
+	return r, err
+}
+
+func (f *amnesiac) Settle(context.Context, engine.GroupID) (engine.Result, error) {
+	return engine.Result{}, engine.ErrForgotten
+}
+
+// What may have been made is not made again, though nobody can tell any more.
+func TestAForgottenGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &amnesiac{Server: mem.New(mem.Options{}).Server("0")}
+		g := gather.New(e, gather.Options{})
+		began := time.Now()
+		_, err := add(g, "n", 1)
+		require.ErrorIs(t, err, gather.ErrNoAnswer)
+		require.Less(t, time.Since(began), time.Second)
+		sum, err := add(g, "n", 1)
+		require.NoError(t, err)
+		require.Equal(t, 2, sum)
 		require.NoError(t, g.Close())
 		require.NoError(t, e.Close())
 	})

@@ -18,6 +18,10 @@ type slot struct {
 	found  bool // there is one in the engine
 	record engine.Record
 
+	guess   *guess // what the lane knows of it, nil for nothing
+	guessed uint64 // the revision that the lane believes it to have, 0 for none
+	assumed bool   // record is the guess, and was not read
+
 	reader *task // last one that has read the engine's record
 	needed bool  // a change depends on the engine's record
 	dirty  bool  // a body has changed it
@@ -104,10 +108,11 @@ func (v *View) sort() {
 	slices.SortFunc(v.order, func(a, b int32) int { return engine.Compare(v.slots[a].key, v.slots[b].key) })
 }
 
-// wants returns the keys to be read, ascending: all of them if the group is to be held.
+// wants returns the keys to be read, ascending: all of them if the group is to be held. Records
+// that are assumed need not be read.
 func (v *View) wants(dst []engine.Key, all bool) []engine.Key {
 	for _, i := range v.order {
-		if s := &v.slots[i]; s.wanted || all {
+		if s := &v.slots[i]; s.wanted && !s.assumed || all {
 			s.wanted = true
 			dst = append(dst, s.key)
 		}
@@ -144,7 +149,7 @@ func (v *View) conclude() (all []engine.Change, changes bool) {
 			s.needed, c.Keep = true, true
 			c.If = s.condition()
 		case !s.dirty:
-			if !s.needed {
+			if !s.needed || s.assumed { // who has only read what is assumed was put back
 				continue
 			}
 			c.Keep = true

@@ -62,7 +62,7 @@ func (v *View) Read(k engine.Key) (r engine.Record, found bool) {
 // read notes that the body has seen the engine's record.
 func (s *slot) read(v *View) {
 	s.reader = v.task
-	s.needed = s.needed || v.whole
+	s.needed = s.needed || v.whole || s.assumed
 }
 
 // Set stores a record, which expires at the absolute time xt in seconds, in a database that is not

@@ -33,6 +33,12 @@ var errBusy error = &engine.Error{Kind: engine.Undone, Err: errors.New("a transa
 
 // ask makes a call whose commit is not cancelled: nobody must see it before the standby has it.
 func (e claims) ask(ctx context.Context, unknown bool, f func(c *pgxpool.Conn) error) error {
+	select {
+	case e.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return mean(ctx.Err(), false)
+	}
+	defer func() { <-e.claiming }()
 	c, err := e.others.Acquire(ctx)
 	if err != nil {
 		return mean(err, false)
@@ -66,7 +72,9 @@ func (e claims) Take(ctx context.Context, id engine.ClaimID, c engine.Claim) (re
 		for rows.Next() {
 			raw := rows.RawValues()
 			if state = int(binary.BigEndian.Uint32(raw[4])); state == claimMade {
-				rec = recordOf(c.DB, raw[:4])
+				if rec, err = recordOf(c.DB, raw[:4]); err != nil {
+					return err
+				}
 			}
 		}
 		return rows.Err()
@@ -118,13 +126,14 @@ func claimed(rows pgx.Rows) (all []engine.Claimed, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		raw := rows.RawValues()
-		all = append(all, engine.Claimed{
-			ID: engine.ClaimID{
-				By:     engine.Term{Name: string(raw[0]), Number: binary.BigEndian.Uint64(raw[1])},
-				Number: binary.BigEndian.Uint64(raw[2]),
-			},
-			Record: recordOf(uint16(binary.BigEndian.Uint32(raw[3])), raw[4:]),
-		})
+		r, err := recordOf(uint16(binary.BigEndian.Uint32(raw[3])), raw[4:])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, engine.Claimed{Record: r, ID: engine.ClaimID{
+			By:     engine.Term{Name: string(raw[0]), Number: binary.BigEndian.Uint64(raw[1])},
+			Number: binary.BigEndian.Uint64(raw[2]),
+		}})
 	}
 	return all, rows.Err()
 }

@@ -16,6 +16,7 @@ const (
 	usedUp       = "2200H" // a sequence has reached its end
 	diskFull     = "53100"
 	noConnection = "53300" // too many of them
+	noSchema     = "3F000"
 )
 
 // mean says what an error of PostgreSQL says about a call. changes tells whether the call changes

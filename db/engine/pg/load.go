@@ -200,6 +200,7 @@ func (e *Engine) copy(ctx context.Context, g *engine.Group) (engine.Result, erro
 	}
 	s.text = "SELECT note($1, $2, $3, $4, NULL, 0, NULL, NULL, $5)"
 	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), len(g.Changes), s.ups, e.body(g)}
+	e.written(g.ID)
 	count := query{"INSERT INTO deltas VALUES ($1, $2)", []any{int(db), len(g.Changes)}}
 	return e.conclude(ctx, c, e.lanes, []query{count}, s)
 }

@@ -92,7 +92,7 @@ func readGroups(ctx context.Context, c *pgxpool.Conn, after, upTo engine.Stamp, 
 		if err := rows.Scan(&g.ID.Lane, &g.ID.Seq, &g.Stamp, &ups, &won, &dbid, &place, &body); err != nil {
 			return nil, err
 		}
-		if g.Updates, err = parseBody(body, won); err != nil || len(g.Updates) != ups {
+		if g.Updates, err = parseBody(body, won); err != nil || len(g.Updates) != ups || place != nil && dbid == nil {
 			return nil, engine.Refuse(errBody.Error())
 		}
 		if place != nil {

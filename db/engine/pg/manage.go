@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,7 +17,7 @@ import (
 )
 
 // format is the version of the tables and functions.
-const format = "2"
+const format = "3"
 
 // Setup is what is decided once for all servers.
 type Setup struct {
@@ -165,6 +166,11 @@ func readMeta(ctx context.Context, c *pgx.Conn) (m meta, err error) {
 	if err := json.Unmarshal([]byte(values["names"]), &m.Databases); err != nil {
 		return m, fmt.Errorf("the engine's table meta: names: %w", err)
 	}
+	for _, name := range m.Databases {
+		if strings.ContainsAny(name, "/\x00") { // files are called after databases
+			return m, fmt.Errorf("the engine's table meta: names: a database is called %q", name)
+		}
+	}
 	return m, nil
 }
 
@@ -247,10 +253,13 @@ func Renew(ctx context.Context, url string) (id string, err error) {
 	})
 }
 
-// Drop removes everything of gotycoon.
+// Drop removes everything of gotycoon. Another version may have set it up.
 func Drop(ctx context.Context, url string) error {
 	return change(ctx, url, func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "DROP SCHEMA IF EXISTS gotycoon CASCADE")
+		_, err := c.Exec(ctx, "DROP SCHEMA gotycoon CASCADE")
+		if isCode(err, noSchema) {
+			err = ErrNotSetUp
+		}
 		return err
 	})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	neturl "net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -55,9 +57,39 @@ func TestSetup(t *testing.T) {
 	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '0' WHERE name = 'format'")
 	_, err = pg.Open(t.Context(), url, pg.Options{})
 	require.ErrorContains(t, err, `format "0"`)
-	require.NoError(t, pg.Drop(t.Context(), url))
+	require.NoError(t, pg.Drop(t.Context(), url), "also what another version has set up")
 	_, err = pg.ReadStatus(t.Context(), url)
 	require.ErrorIs(t, err, pg.ErrNotSetUp)
+	require.ErrorIs(t, pg.Drop(t.Context(), url), pg.ErrNotSetUp)
+}
+
+// Where PostgreSQL does not let us in, or not do what we must, the error says what to do.
+func TestAdvice(t *testing.T) {
+	url := setUp(t)
+	at := func(change func(u *neturl.URL)) string {
+		u, err := neturl.Parse(url)
+		require.NoError(t, err)
+		change(u)
+		return u.String()
+	}
+	admin := direct(t, url)
+	run(t, admin, "DROP ROLE IF EXISTS stranger") // of a run before
+	run(t, admin, "CREATE ROLE stranger LOGIN")
+	for advice, where := range map[string]string{
+		"pg_hba.conf":             at(func(u *neturl.URL) { u.User = neturl.User("nobody") }),
+		"CREATE DATABASE":         at(func(u *neturl.URL) { u.Path = "/nowhere" }),
+		"must own the database":   at(func(u *neturl.URL) { u.User = neturl.User("stranger") }),
+		"whether PostgreSQL runs": at(func(u *neturl.URL) { u.Host = "127.0.0.1:1" }),
+	} {
+		_, err := pg.Open(t.Context(), where, pg.Options{})
+		require.ErrorContains(t, pg.Advise(err), advice)
+		_, err = pg.ReadStatus(t.Context(), where)
+		require.ErrorContains(t, pg.Advise(err), advice)
+	}
+	_, err := pg.Open(t.Context(), at(func(u *neturl.URL) { u.RawQuery += "&default_transaction_read_only=on" }), pg.Options{})
+	require.ErrorContains(t, pg.Advise(err), "whether the primary runs")
+	require.Equal(t, pg.ErrNotSetUp, pg.Advise(pg.ErrNotSetUp), "which says what to do itself")
+	require.NoError(t, pg.Advise(nil))
 }
 
 // write writes a group of one set by a lane of its own.
@@ -124,6 +156,26 @@ func TestClearOfMany(t *testing.T) {
 	require.NoError(t, snap.Close())
 	clearAll()
 	require.NotEqual(t, was, node())
+}
+
+// A group whose note may have been removed is not said to be undone.
+func TestAForgottenGroup(t *testing.T) {
+	e := open(t, setUp(t), pg.Options{})
+	defer e.Close()
+	write(t, e, 1, "k")
+	e.LongAgo(1, 3*time.Minute)
+	_, err := e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	require.NoError(t, err, "its note is there")
+	for range 3 {
+		require.NoError(t, e.RotateNow(t.Context()))
+	}
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	require.ErrorIs(t, err, engine.ErrForgotten)
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 2})
+	require.ErrorIs(t, err, engine.ErrForgotten)
+	write(t, e, 2, "k")
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 2, Seq: 2})
+	require.ErrorIs(t, err, engine.ErrUndone)
 }
 
 // Tables of groups are used in turn. What is settled stays so for two turns, and whoever wants

@@ -57,6 +57,7 @@ func (o *Options) setDefaults() {
 // waits for it.
 const (
 	prompt       = 4 // what takes a moment: leases, the clock, numbers of lanes, sweeps, claims, figures
+	claiming     = 3 // of these: clients can have any number of claims under way, and their lease must last
 	waiting      = 4 // groups that wait for who has their database alone
 	transactions = 8
 	long         = 6 // snapshots, and reads of the log
@@ -71,13 +72,16 @@ type Engine struct {
 	// readers keep a lane from writing, or a lease from being renewed.
 	lanes, readers, others, waiting, transactions, long *pgxpool.Pool
 
+	claiming chan struct{} // who makes a call of claims
+
 	tables sync.Map // of databases (uint16) that are known to have their tables
 	clock  clock
 
 	watched watched
 
 	holdsMu sync.Mutex
-	holds   map[uint64]*hold // by lane
+	holds   map[uint64]*hold     // by lane
+	writes  map[uint64]time.Time // by lane, when its last group was written
 
 	ownMu sync.Mutex
 	own   engine.GroupID // of the last group that the engine itself has made, see ownID
@@ -103,7 +107,10 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 		return nil, mean(err, false)
 	}
 	_ = first.Close(ctx)
-	e := &Engine{opts: o, config: pool.ConnConfig, holds: map[uint64]*hold{}, watched: watched{links: map[*link]bool{}}}
+	e := &Engine{
+		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), holds: map[uint64]*hold{},
+		writes: map[uint64]time.Time{}, watched: watched{links: map[*link]bool{}},
+	}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {

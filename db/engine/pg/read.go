@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,7 +94,11 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	recs := make([]engine.Record, 0, len(keys))
 	for rows.Next() {
 		raw := rows.RawValues()
-		recs = append(recs, recordOf(uint16(binary.BigEndian.Uint32(raw[0])), raw[1:]))
+		r, err := recordOf(uint16(binary.BigEndian.Uint32(raw[0])), raw[1:])
+		if err != nil {
+			return nil, err
+		}
+		recs = append(recs, r)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -105,10 +110,21 @@ func collect(rows pgx.Rows, keys []engine.Key) ([]engine.Record, error) {
 	return recs, nil
 }
 
+// errRow is for what somebody has put into a table by hand.
+var errRow error = &engine.Error{Kind: engine.Refused, Err: errors.New(
+	"the engine has a row that gotycoon has not made: remove it from the tables in the schema gotycoon")}
+
 // recordOf returns the record of a row of (k, xt, ver, v, size of v). Without v it is a bare one.
 // The size is there if v may be NULL: a value that was left out.
-func recordOf(db uint16, raw [][]byte) engine.Record {
-	r := engine.Record{XT: int64(binary.BigEndian.Uint64(raw[1])), Revision: binary.BigEndian.Uint64(raw[2])}
+func recordOf(db uint16, raw [][]byte) (r engine.Record, err error) {
+	xt, revision := raw[1], raw[2]
+	if raw[0] == nil || len(xt) != 8 || len(revision) != 8 {
+		return r, errRow
+	}
+	r.XT, r.Revision = int64(binary.BigEndian.Uint64(xt)), binary.BigEndian.Uint64(revision)
+	if r.XT < 0 || r.XT > engine.Forever || r.Revision < engine.FirstRevision || r.Revision > engine.Replaced {
+		return r, errRow
+	}
 	var v []byte
 	if len(raw) > 3 {
 		v = raw[3]
@@ -117,10 +133,12 @@ func recordOf(db uint16, raw [][]byte) engine.Record {
 	room = append(room, raw[0]...)
 	r.Key = engine.Key{DB: db, Key: room[:len(room):len(room)]}
 	switch {
-	case len(raw) > 4 && v == nil:
+	case len(raw) > 3 && v != nil:
+		r.Value = append(room, v...)[len(raw[0]):]
+	case len(raw) > 4 && len(raw[4]) == 4:
 		r.Left = int(binary.BigEndian.Uint32(raw[4]))
 	case len(raw) > 3:
-		r.Value = append(room, v...)[len(raw[0]):]
+		return r, errRow
 	}
-	return r
+	return r, nil
 }

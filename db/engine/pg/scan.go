@@ -66,7 +66,11 @@ func scan(ctx context.Context, c *pgx.Conn, from string, s engine.Scan) (p engin
 	for rows.Next() {
 		raw := rows.RawValues()
 		if seen++; seen <= limit {
-			p.Records = append(p.Records, recordOf(s.DB, raw[:min(len(raw), 5)]))
+			r, err := recordOf(s.DB, raw[:min(len(raw), 5)])
+			if err != nil {
+				return p, err
+			}
+			p.Records = append(p.Records, r)
 		}
 		if counted {
 			p.More = int(binary.BigEndian.Uint64(raw[5])) > seen

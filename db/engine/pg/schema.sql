@@ -143,18 +143,30 @@ END $$;
 
 -- abandoned returns claims of terms that have ended, until their values have so many bytes, and at
 -- least one. Notes of settle_claim are of no use then: a take of such a term claims nothing.
+--
+-- A lease that seems to have ended may have been renewed in time, by a transaction that has not
+-- committed yet: a standby can delay it. That transaction has the row. Where nobody has it the
+-- update sees to it that a renewal which comes only now finds the lease ended.
 CREATE FUNCTION abandoned(most int, bytes int)
 RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
 DECLARE
-  l    record;
-  c    record;
-  room int := most;
-  size bigint := 0;
-  -- before the leases are read: a term that had ended by then has not been renewed meanwhile
-  at   timestamptz := clock_timestamp();
+  l     record;
+  c     record;
+  below bigint;
+  room  int := most;
+  size  bigint := 0;
+  at    timestamptz := clock_timestamp();
 BEGIN
-  FOR l IN SELECT name, CASE WHEN ends > at THEN term ELSE term + 1 END AS below FROM leases LOOP
-    FOR c IN SELECT * FROM claimed WHERE holder = l.name AND term < l.below ORDER BY term, number LOOP
+  FOR l IN SELECT name, term, ends <= at AS over FROM leases LOOP
+    below := l.term;
+    IF l.over AND EXISTS (SELECT FROM claimed WHERE holder = l.name AND term = l.term) THEN
+      UPDATE leases SET ends = ends WHERE name = (
+        SELECT name FROM leases WHERE name = l.name AND term = l.term AND ends <= at FOR UPDATE SKIP LOCKED);
+      IF FOUND THEN
+        below := l.term + 1;
+      END IF;
+    END IF;
+    FOR c IN SELECT * FROM claimed WHERE holder = l.name AND term < below ORDER BY term, number LOOP
       IF c.db < 0 THEN
         DELETE FROM claimed WHERE holder = c.holder AND term = c.term AND number = c.number;
         CONTINUE;

@@ -147,6 +147,7 @@ func (x *tx) Commit(ctx context.Context, g *engine.Group) (engine.Result, error)
 		x.e.rollback(x.c, x.e.transactions)
 		return engine.Result{}, err
 	}
+	x.e.written(g.ID)
 	return x.e.conclude(ctx, x.c, x.e.transactions, nil, s)
 }
 

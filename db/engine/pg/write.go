@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,6 +29,7 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 		held.release()
 		return engine.Result{}, err
 	}
+	e.written(g.ID)
 	if held != nil {
 		return held.write(ctx, s)
 	}
@@ -319,19 +321,46 @@ func winners(won []int16, n int) []bool {
 	return all
 }
 
+// noteLasts is for how long the note of a group is there in any case: two rotations, without what a
+// slow clock and a slow commit take of it.
+const noteLasts = 2*leastRotate - 20*time.Second
+
+// written notes that a group is about to be written. The time is PostgreSQL's: a machine that is
+// suspended does not know for how long.
+func (e *Engine) written(id engine.GroupID) {
+	e.holdsMu.Lock()
+	defer e.holdsMu.Unlock()
+	e.writes[id.Lane] = e.Clock()
+}
+
+// remembered returns until when a lane's last group has a note if it was made, nil if no group of
+// the lane was written here.
+func (e *Engine) remembered(id engine.GroupID) *time.Time {
+	e.holdsMu.Lock()
+	defer e.holdsMu.Unlock()
+	if at, there := e.writes[id.Lane]; there {
+		return new(at.Add(noteLasts))
+	}
+	return nil
+}
+
 // Settle tells what has become of a group. If its connection is still at work, it waits.
 func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result, err error) {
 	e.takeHold(id).release()
 	var n, ups int
 	var won []int16
 	var at *int64
+	var late bool
 	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
 		committing(c, true)
-		return c.QueryRow(ctx, "SELECT * FROM settle($1, $2)", int64(id.Lane), int64(id.Seq)).Scan(&n, &ups, &won, &at)
+		text := "SELECT p_n, p_ups, p_won, p_stamp, coalesce(clock_timestamp() > $3, false) FROM settle($1, $2)"
+		return c.QueryRow(ctx, text, int64(id.Lane), int64(id.Seq), e.remembered(id)).Scan(&n, &ups, &won, &at, &late)
 	})
 	switch {
 	case err != nil:
 		return r, err
+	case n < 0 && late:
+		return r, engine.ErrForgotten
 	case n < 0:
 		return r, engine.ErrUndone
 	}
