@@ -14,11 +14,9 @@ func (t *Tree) Update(keys [][]byte, f func(*Batch)) {
 func (t *Tree) update(f func(*Batch)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f(&Batch{t})
+	t.batch.t = t
+	f(&t.batch)
 }
-
-// Batch changes a Tree during an Update.
-type Batch struct{ t *Tree }
 
 // Put stores the record of the i-th of the keys that Update was given, and returns what Tree.Put
 // does. Where Update was given none, i is 0.

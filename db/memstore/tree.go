@@ -26,6 +26,7 @@ type Tree struct {
 	writer  sync.Mutex    // held over a change; guards the fields to the next blank line
 	path    []pathStep    // from the root to the page that is being changed
 	scratch []byte        // an encoded entry
+	batch   Batch         // of the Update under way
 	ends    []int         // see splitting
 	leaves  []slab.Addr   // of the keys that were warmed last, in their order; 0 where unknown
 	cleared []*slab.Arena // to be released when mu is free
@@ -35,6 +36,9 @@ type Tree struct {
 	root  slab.Addr // 0: no records
 	count int
 }
+
+// Batch changes a Tree during an Update.
+type Batch struct{ t *Tree }
 
 // A pathStep is a page on the way to another, and the slot where the way goes on.
 type pathStep struct {
