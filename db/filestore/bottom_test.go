@@ -3,6 +3,8 @@ package filestore
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -32,6 +34,42 @@ func TestAMergeStopsBehindTheEmptyKey(t *testing.T) {
 	requireEqual(t, want, s)
 	require.NoError(t, s.Merge())
 	requireEqual(t, want, s)
+}
+
+// The pages that a merge leaves are used again: while random records are updated, the file stays
+// within one and a half times its records and does not grow any more.
+func TestUpdatesDoNotMakeTheFileGrow(t *testing.T) {
+	const records, rounds = 200_000, 4
+	s, path := quiet(t, Options{Limit: 1 << 20})
+	s.file.NoSync = true // for speed: nothing here is about crashes
+	change, at, order := benchUpdates(100), update.Stamp(0), rand.New(rand.NewPCG(1, 2))
+	apply := func(i int) {
+		at++
+		s.Apply(at, change(i))
+		if s.view.Load().oldest() == nil {
+			return
+		}
+		_, err := s.flushSome()
+		require.NoError(t, err)
+		for more := true; more; {
+			more, err = s.mergeOn(false)
+			require.NoError(t, err)
+		}
+	}
+	for i := range records {
+		apply(i)
+	}
+	var sizes []int64
+	for range rounds {
+		for range records / 2 {
+			apply(order.IntN(records))
+		}
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		sizes = append(sizes, info.Size())
+	}
+	require.Less(t, float64(sizes[rounds-1])/float64(s.Meta().Bytes), 1.5)
+	require.InEpsilon(t, sizes[0], sizes[rounds-1], 0.02, "%v", sizes)
 }
 
 // Earlier versions read every entry of a run. They refuse a file in which a merge has dropped

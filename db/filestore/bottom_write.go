@@ -16,7 +16,7 @@ import (
 // to 70 %, and with the header of an element a record of 116 bytes takes 190. Therefore small
 // records are packed: an element of the bucket is a block of them, which fills half a page, and a
 // merge that changes a quarter of the records writes full blocks (run.Editor). The same records
-// take 150 bytes, and a merge passes over a record that does not change in a fifth of the time that
+// take 132 bytes, and a merge passes over a record that does not change in a fifth of the time that
 // it takes to change an element of bbolt.
 //
 // A record that would take more than half a block stays an element of the tree. So a large value is

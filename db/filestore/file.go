@@ -122,9 +122,19 @@ func openBolt(path string, o Options) (*bolt.DB, os.FileInfo, error) {
 }
 
 // boltOptions are the options with which bbolt opens every file of a server.
+//
+// bbolt has two lists of free pages. The array gives out the first pages of the file that are free,
+// so the free pages behind them stay together. The map takes a page out of a gap of any size: soon
+// no gap is left for the filter of a run or for the list itself, which each commit writes anew in
+// one piece, and each commit makes the file larger, and by that the next list. With the map, a file
+// of a million records grew to twice its records by three million updates, with 1,700 bytes written
+// for each at last; with the array it takes 1.54 times its records, and an update 910 bytes.
+//
+// The price of the array is a walk through the list for each value of several pages. With values of
+// 1 to 14 KB in 1.5 GB the two lists were equally fast.
 func boltOptions() bolt.Options {
 	return bolt.Options{
-		FreelistType:    bolt.FreelistMapType,
+		FreelistType:    bolt.FreelistArrayType,
 		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // for addresses of 32 bits
 		NoStatistics:    true,
 	}

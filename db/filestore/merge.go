@@ -19,14 +19,14 @@ import (
 // into the bottom at once. The rule: a merge begins when the runs have a sixth of the bottom's
 // bytes or records, or when there are mergeRuns of them.
 //
-// The arithmetic, for records of 116 bytes: packed they take 150 bytes of the file, gaps and
+// The arithmetic, for records of 116 bytes: packed they take 132 bytes of the file, gaps and
 // branches included. When the runs have a sixth of the records, a merge rewrites six records for
 // each update, since nearly every block has an update. An update then costs
 //
-//	log 130 B + run 150 B + 6 × 150 B ≈ 1,200 B
+//	log 130 B + run 150 B + 6 × 132 B ≈ 1,070 B
 //
 // at any size up to mergeRuns overlays; an overlay of 64 MiB has 450,000 such updates. With 32 runs
-// a file of 64 million records gets updates for a fifth of them (1,000 B), one of 256 million for
+// a file of 64 million records gets updates for a fifth of them (940 B), one of 256 million for
 // an eighteenth, where an update costs 1,900 B, since now a third of the blocks stay as they are;
 // there a greater Options.Limit helps. The file takes the packed records, the runs that wait, and
 // those that come meanwhile: a sixth and a half of it more.

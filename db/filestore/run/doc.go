@@ -25,7 +25,7 @@
 // (package filestore). A packed record is a key and its value. Package run looks at none of them.
 //
 // A block and its key fill half a page of the file, so that a lookup reads one page, and two where
-// bbolt keeps three or four blocks together. A block:
+// bbolt keeps three or four blocks together ("Full pages" in editor.go says how few). A block:
 //
 //	┌─────────┬───┬─────────┬─────────────────┬─────────────────────────┬───┬──────────┐
 //	│ entry 0 │ … │ entry n │ 0 … ends of all │ where each entry begins │ n │ checksum │

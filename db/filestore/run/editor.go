@@ -36,10 +36,33 @@ type Editor struct {
 	i         int // the next entry to take
 
 	pending pending
+	ranges  int       // rows of blocks that were taken
 	gone    [][]byte  // names of blocks that were taken
 	made    []renewed // blocks that take their place
 	arena   chunks
 }
+
+// # Full pages
+//
+// bbolt never splits a page of four elements or fewer, however large they are. Pages of two blocks
+// get a third and a fourth one as new records come in, and then take two pages of the file: a
+// quarter of the room is lost, and a lookup reads both. Such pages stay as they are until they have
+// five blocks, so without a remedy there are 1.75 blocks in a page.
+//
+// The remedy is bbolt's rebalance, which joins a page from which something was deleted with its
+// neighbour when the page is small; a commit then cuts what was joined into pairs, and only the
+// last piece has three or four blocks. What is small is half of FillPercent pages. A FillPercent of
+// gather lets pages be joined until gather/2 of them are one, and leaves the cut alone, which takes
+// no more than 1 into account. So 1.97 blocks stand in a page.
+//
+// Branch pages are joined in the same way, gather/2 of them for each level and transaction. That,
+// and the neighbours of what has changed, are also written; so this is for transactions that
+// rewrite one block after the other, longRange of them in a row. In all others bbolt goes by the
+// page.
+const (
+	gather    = 32
+	longRange = 8
+)
 
 // renewed is a block and its name.
 type renewed struct{ name, block []byte }
@@ -53,7 +76,7 @@ func (e *Editor) Begin(tx *bolt.Tx) (err error) {
 	e.room = blockRoom(tx.DB().Info().PageSize)
 	e.blocks, e.name, e.raw = e.bucket.Cursor(), nil, nil
 	e.inRange, e.open = false, false
-	e.gone, e.made = e.gone[:0], e.made[:0]
+	e.ranges, e.gone, e.made = 0, e.gone[:0], e.made[:0]
 	e.pending.reset(e.room)
 	e.arena.reset()
 	return nil
@@ -128,6 +151,7 @@ func (e *Editor) reach(key []byte) error {
 // into the last block while that has room.
 func (e *Editor) seek(key []byte) {
 	e.inRange = true
+	e.ranges++
 	var at [64]byte
 	e.name, e.raw = e.blocks.Seek(append(append(at[:0], PackedKey), key...))
 	if e.name != nil {
@@ -226,6 +250,9 @@ func (e *Editor) End() error {
 
 // write changes the bucket. Both lists are in order.
 func (e *Editor) write() error {
+	if len(e.gone) >= longRange*e.ranges {
+		e.bucket.FillPercent = gather
+	}
 	made := e.made
 	for _, name := range e.gone {
 		for len(made) > 0 && bytes.Compare(made[0].name, name) < 0 {

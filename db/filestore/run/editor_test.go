@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -92,6 +93,7 @@ func TestEditorModel(t *testing.T) {
 			change(t, file, e, want, changes)
 			packedBlocks(t, file, want)
 		}
+		requireSound(t, file)
 		require.NoError(t, file.View(func(tx *bolt.Tx) error {
 			b := tx.Bucket([]byte(PackedBucket))
 			for key, value := range want {
@@ -132,6 +134,55 @@ func TestMergesLeaveFullBlocks(t *testing.T) {
 		change(t, file, e, want, randomRecords(r, 5000))
 		require.Greater(t, average(packedBlocks(t, file, want)), 0.94)
 	}
+}
+
+// requireSound requires that bbolt finds each page of a file in one place.
+func requireSound(t *testing.T, file *bolt.DB) {
+	t.Helper()
+	require.NoError(t, file.View(func(tx *bolt.Tx) (err error) {
+		for damage := range tx.Check() {
+			err = errors.Join(err, damage)
+		}
+		return err
+	}))
+}
+
+// When records come in everywhere, the pages are full afterwards: each has two blocks, and few
+// blocks stand in two pages.
+func TestMergesLeaveFullPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	file, e, want := openFile(t), &Editor{}, map[string]string{}
+	for round := range 7 {
+		records := randomRecords(r, 20_000)
+		if round > 0 {
+			records = randomRecords(r, len(want)/6)
+		}
+		change(t, file, e, want, records)
+		requireSound(t, file)
+		require.NoError(t, file.View(func(tx *bolt.Tx) error {
+			s := tx.Bucket([]byte(PackedBucket)).Stats()
+			require.Greater(t, float64(s.KeyN)/float64(s.LeafPageN+s.LeafOverflowN), 1.93)
+			require.Less(t, s.LeafOverflowN*8, s.LeafPageN)
+			return nil
+		}))
+	}
+}
+
+// A change of few blocks does not write their neighbours.
+func TestLoneRecordsLeaveOtherPagesAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	file, e, want := openFile(t), &Editor{}, map[string]string{}
+	change(t, file, e, want, randomRecords(r, 20_000))
+	require.NoError(t, file.Update(func(tx *bolt.Tx) error {
+		require.NoError(t, e.Begin(tx))
+		for _, key := range slices.Sorted(maps.Keys(randomRecords(r, 10))) {
+			_, _, err := e.Set([]byte(key), []byte("v"))
+			require.NoError(t, err)
+		}
+		require.NoError(t, e.End())
+		require.LessOrEqual(t, e.bucket.FillPercent, 1.0)
+		return nil
+	}))
 }
 
 // Records that come in order leave no gaps, in however many transactions they come.
