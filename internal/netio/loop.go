@@ -182,9 +182,7 @@ func (l *loop) take(term uint64) *Conn {
 		slow, wait := l.slow, len(l.later) == 0
 		l.slow = nil
 		l.mu.Unlock()
-		if len(slow) > 0 {
-			go settle(slow)
-		}
+		settle(slow)
 		if !l.begin(wait) {
 			return nil
 		}
@@ -248,11 +246,13 @@ func (l *loop) news(fd int, over bool) {
 	}
 }
 
-// settle sends replies that wait for a disk or another server, and has their connections rest.
+// settle has goroutines send replies that wait for a disk or another server. Each connection has one
+// of its own: other servers may confirm the one soon and the other never, and a client that does not
+// take its reply keeps the goroutine.
 func settle(owing []*Conn) {
 	for _, c := range owing {
 		c.term, c.settling = 0, true
-		c.resume()
+		go c.resume()
 	}
 }
 

@@ -47,7 +47,7 @@ func (all *Loops) look() (work bool) {
 func (l *loop) look() (work bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	work = l.busy || l.turn != l.seen || l.scattering > 0
+	work = l.busy || l.turn != l.seen || l.scattering > 0 || l.served < len(l.ready) || l.settled < len(l.owing)
 	l.scattering = max(0, l.scattering-1)
 	l.looks++
 	if l.busy && l.turn == l.seen {

@@ -172,7 +172,8 @@ func (c *Conn) limitRest(end time.Time) error {
 	return nil
 }
 
-// watch has the connection's loop watch it.
+// watch has the connection's loop watch it. A connection that moves to another loop has no leader
+// any more: in the new loop the number of its term is somebody else's.
 func (c *Conn) watch() error {
 	loop, fd := c.loop.all.of(c.place), c.bare.fd
 	if c.watched && loop == c.loop {
@@ -180,6 +181,7 @@ func (c *Conn) watch() error {
 	}
 	if c.watched {
 		c.loop.remove(fd)
+		c.term = 0 // of the loop that the connection leaves
 	}
 	if err := loop.add(c); err != nil {
 		return err

@@ -1,0 +1,102 @@
+//go:build linux
+
+package netio
+
+import (
+	"bytes"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bareConn returns a connection that may rest in loops, and its client.
+func bareConn(t *testing.T, loops *Loops) (c *Conn, bare *Bare, client net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	listener := ListenBare(ln.(*net.TCPListener))
+	defer listener.Close()
+	client, err = net.Dial("tcp4", ln.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	require.NoError(t, client.SetDeadline(time.Now().Add(20*time.Second)))
+	socket, err := listener.Accept()
+	require.NoError(t, err)
+	bare = socket.(*Bare)
+	t.Cleanup(func() { bare.Close() })
+	return New(bare, NewPool(), Options{Timeout: time.Minute, Loops: loops}), bare, client
+}
+
+// idleLoops are loops without goroutines.
+func idleLoops(t *testing.T, n int) *Loops {
+	t.Helper()
+	all := &Loops{}
+	all.used.Store(1)
+	for range n {
+		p, err := newPoller()
+		require.NoError(t, err)
+		all.loops = append(all.loops, &loop{all: all, poller: p, term: 1, away: map[uint64]uint64{}})
+	}
+	t.Cleanup(all.closePollers)
+	return all
+}
+
+// A client that does not take its reply keeps nobody from being answered whose reply has waited for
+// the same disk.
+func TestSlowRepliesLeaveEachForItself(t *testing.T) {
+	loops := idleLoops(t, 1)
+	deaf, socket, _ := bareConn(t, loops)
+	next, _, client := bareConn(t, loops)
+	ended := make(chan struct{})
+	deaf.RestIn(func() { defer close(ended); _ = deaf.WaitByte() })
+	next.RestIn(func() { _ = next.WaitByte() })
+	deaf.takeBuffers()
+	deaf.Out = bytes.Repeat([]byte{'x'}, 64<<20)
+	next.takeBuffers()
+	next.Out = append(next.Out, "ok"...)
+	settle([]*Conn{deaf, next})
+	_, err := client.Read(make([]byte, 2))
+	require.NoError(t, err)
+	socket.Cut()
+	deaf.Cut()
+	<-ended
+}
+
+// The term of a leader says nothing in another loop: there the same number is somebody else's.
+func TestAConnectionThatMovesHasNoLeader(t *testing.T) {
+	loops := idleLoops(t, 2)
+	c, _, _ := bareConn(t, loops)
+	loops.next.Store(2)
+	c.RestIn(func() {})
+	c.term = 1
+	require.NoError(t, c.watch())
+	require.EqualValues(t, 1, c.term)
+	loops.Use(2)
+	require.NoError(t, c.watch())
+	require.Same(t, loops.loops[1], c.loop)
+	require.False(t, c.loop.queue(c, &c.loop.later), "its leader sleeps")
+}
+
+// A round that has begun is work: watch must not rest before its connections are served.
+func TestARoundThatBeginsIsWork(t *testing.T) {
+	l := idleLoops(t, 1).loops[0]
+	require.False(t, l.look())
+	l.ready = append(l.ready, new(Conn))
+	require.True(t, l.look())
+	l.served = 1
+	l.owing = append(l.owing, new(Conn))
+	require.True(t, l.look())
+	l.settled = 1
+	require.False(t, l.look())
+}
+
+// Stop leaves the socket to its owner, who may be about to have the connection rest.
+func TestStopBeforeTheFirstRest(t *testing.T) {
+	c, bare, _ := bareConn(t, idleLoops(t, 1))
+	require.NoError(t, c.Stop(time.Minute))
+	require.Nil(t, bare.tcp)
+	c.RestIn(func() {})
+	require.ErrorIs(t, c.WaitByte(), ErrStopped)
+}
