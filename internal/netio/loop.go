@@ -246,9 +246,9 @@ func (l *loop) news(fd int, over bool) {
 	}
 }
 
-// settle has goroutines send replies that wait for a disk or another server. Each connection has one
-// of its own: other servers may confirm the one soon and the other never, and a client that does not
-// take its reply keeps the goroutine.
+// settle has goroutines send replies that wait for a disk or another server. Each connection has
+// one of its own: other servers may confirm the one soon and the other never, and a client that
+// does not take its reply keeps the goroutine.
 func settle(owing []*Conn) {
 	for _, c := range owing {
 		c.term, c.settling = 0, true
