@@ -339,7 +339,7 @@ func TestWatchSlowReader(t *testing.T) {
 	w := newWatched(t, httpapi.Options{MaxBehind: 4})
 	s := w.watch(t, watchOf(""))
 	begin := s.require("begin", "")
-	value := strings.Repeat("x", 20<<10)
+	value := strings.Repeat("x", 1<<20) // all of them are more than sockets hold
 	for i := range 20 {
 		w.set(t, fmt.Sprint(i), value)
 	}

@@ -87,6 +87,7 @@ type conn struct {
 	follows atomic.Bool   // the request being served is one to follow the update log
 	ended   chan struct{} // closed after the last line of the log
 	broken  string        // what is logged with a panic
+	lingers bool          // nothing is served any more
 	close   func()        // tells the port that the connection is closed
 
 	mu    sync.Mutex // protects given, and wire and socket where they change
@@ -125,6 +126,10 @@ func (c *conn) Serve(stopping context.Context, ended func()) {
 
 // resume serves the connection until it rests or ends.
 func (c *conn) resume() {
+	if c.lingers {
+		c.shut()
+		return
+	}
 	if finished, rests := c.serve(); !rests {
 		c.end(finished)
 	}
@@ -132,7 +137,6 @@ func (c *conn) resume() {
 
 // end closes the connection. If finished is set, the client may still be reading the last reply.
 func (c *conn) end(finished bool) {
-	defer c.close()
 	log := c.door.log
 	c.session.Close()
 	c.io.Close()
@@ -140,12 +144,20 @@ func (c *conn) end(finished bool) {
 	log.info("disconnecting: expr=%s", c.peer)
 	close(c.ended)
 	if c.isGiven() {
+		c.close()
 		return
 	}
-	if finished {
-		c.linger()
+	c.lingers = finished
+	c.shut()
+}
+
+// shut closes the socket, when the client has had time to read the last reply.
+func (c *conn) shut() {
+	if c.lingers && c.linger() {
+		return // it rests
 	}
 	c.wire.Close()
+	c.close()
 }
 
 // shakeHands does the handshake of a connection to a port that speaks TLS. It reports whether the
@@ -267,14 +279,18 @@ func (c *conn) actFor(client access.Client) {
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
 // It does not wait once the port stops, because its deadline has replaced the one that Stop has
 // set.
-func (c *conn) linger() {
+func (c *conn) linger() (rests bool) {
+	if rests, ok := c.io.Linger(lingerTime, lingerBytes); ok {
+		return rests
+	}
 	c.io.Leave()
 	if c.wire.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return
+		return false
 	}
 	if c.io.Ending.Err() == nil {
 		_, _ = io.CopyN(io.Discard, c.socket, lingerBytes)
 	}
+	return false
 }
 
 // Stop implements portserver.Session: the request being served is finished, and further bytes of a

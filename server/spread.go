@@ -17,10 +17,13 @@ import (
 //	0.0 s   one loop runs for 1.0 core, 0.9 are idle   →  two loops
 //	0.2 s   they run for 1.8 cores, none is idle       →  nothing to be won or lost
 //
-// The same clients on the server's machine use the second core: it stays with one loop.
+// The same clients on the server's machine use the second core: it stays with one loop. If there
+// are more threads of others than cores, all stand in line, and a server with one loop would only
+// get less of the machine: then it has all loops.
 type spread struct {
 	set   func(n int)
 	most  func() int            // loops
+	cpus  int                   // cores of the machine
 	usage func() usage          // of the process so far
 	cores func() (cores, error) // figures of the threads so far
 
@@ -31,13 +34,15 @@ type spread struct {
 	rest  time.Duration
 	known usage // at the latest look
 	at    time.Time
+
+	others float64 // threads of others that run or stand in line, over about a second
 }
 
 const spreadEvery = 200 * time.Millisecond // length of a window
 
 func newSpread(loops *netio.Loops) *spread {
 	return &spread{
-		n: 1, set: loops.Use, usage: usageSoFar,
+		n: 1, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
 		most:  func() int { return runtime.GOMAXPROCS(0) },
 		cores: func() (cores, error) { return readCores("/proc") },
 	}
@@ -57,11 +62,13 @@ func (s *spread) look(now time.Time) {
 	}
 	if !s.begun.IsZero() {
 		length := float64(now.Sub(s.begun))
-		s.decide(now, window{
+		w := window{
 			ran:    float64(sum.ran-s.since.ran) / length,
 			waited: float64(sum.waited-s.since.waited) / length,
 			idle:   float64(sum.idle-s.since.idle) / length,
-		})
+		}
+		s.others += (float64(sum.busy) - w.ran - w.waited - s.others) * float64(spreadEvery) / float64(time.Second)
+		s.decide(now, w)
 	}
 	s.begun, s.since = now, sum
 }
@@ -72,17 +79,22 @@ func (s *spread) decide(now time.Time, w window) {
 	switch loops := float64(n); {
 	case n > most:
 		n = most
-	case n > 1 && w.waited >= crowdedAt:
+	case n > 1 && w.waited >= crowdedAt && s.fit(n/2):
 		n /= 2
 		s.rest = min(max(leastRest, 2*s.rest), mostRest)
 		s.until = now.Add(s.rest)
-	case n > 1 && w.ran < loops/2-freeCore:
+	case n > 1 && w.ran+w.waited < loops/2-freeCore:
 		n /= 2
-	case w.ran >= loops*(1-hardly) && w.idle >= freeCore && !now.Before(s.until):
+	case w.ran+w.waited >= loops*(1-hardly) && (w.idle >= freeCore && !now.Before(s.until) || !s.fit(n)):
 		n = min(2*n, most)
 	}
 	if n != s.n {
 		s.n = n
 		s.set(n)
 	}
+}
+
+// fit reports whether nobody stands in line for a core while there are so many loops.
+func (s *spread) fit(loops int) bool {
+	return float64(loops)+s.others < float64(s.cpus)+tooMany
 }

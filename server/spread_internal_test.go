@@ -19,7 +19,7 @@ type spreading struct {
 func spreadOn(processors int) *spreading {
 	m := &spreading{now: time.Unix(1000, 0)}
 	m.spread = &spread{
-		n: 1, set: func(n int) { m.sets = append(m.sets, n) }, most: func() int { return processors },
+		n: 1, cpus: processors, set: func(n int) { m.sets = append(m.sets, n) }, most: func() int { return processors },
 		usage: func() usage { return usage{ran: m.sum.ran} },
 		cores: func() (cores, error) { m.asked++; return m.sum, nil },
 	}
@@ -59,6 +59,17 @@ func TestLoopsAreTakenBackWhereOthersUseTheCores(t *testing.T) {
 	require.Equal(t, 1, m.pass(time.Second, 1, 0.5, 0))
 	require.Equal(t, 1, m.pass(2*leastRest-2*time.Second, 1, 0, 0.9))
 	require.Equal(t, 2, m.pass(4*time.Second, 1, 0, 0.9))
+}
+
+// Among many threads of others, a server has as many threads as it may.
+func TestManyStrangersBringAllLoops(t *testing.T) {
+	m := spreadOn(2)
+	m.sum.busy = 6
+	require.Equal(t, 2, m.pass(2*time.Second, 0.3, 0.7, 0))
+	require.Equal(t, 2, m.pass(time.Minute, 0.6, 1.4, 0))
+	m.sum.busy = 3
+	require.Equal(t, 1, m.pass(2*time.Second, 1, 1, 0), "one stranger fits beside one loop")
+	require.Equal(t, []int{2, 1}, m.sets)
 }
 
 // A server with little to do goes back to one loop, and does not even ask for the figures then.

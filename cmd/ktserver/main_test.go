@@ -175,3 +175,18 @@ func (s *started) dial() net.Conn {
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
+
+// awaitRead waits until the server has read what a client has sent.
+func (s *started) awaitRead(c net.Conn) {
+	s.t.Helper()
+	const table = "/proc/net/tcp" // of each socket: number, address, address of the other end, state, bytes to be sent and read
+	of := fmt.Sprintf(":%04X 0100007F:%04X ", s.port, c.LocalAddr().(*net.TCPAddr).Port)
+	require.Eventually(s.t, func() bool {
+		text, err := os.ReadFile(table)
+		if os.IsNotExist(err) {
+			return true // no Linux
+		}
+		_, socket, _ := strings.Cut(string(text), of)
+		return strings.Contains(s.read("log"), "connected") && strings.Contains(strings.SplitN(socket, " ", 3)[1], ":00000000")
+	}, patience, time.Millisecond)
+}

@@ -79,7 +79,7 @@ func TestFurtherSignalsDuringTheStop(t *testing.T) {
 	half := s.dial()
 	_, err := half.Write([]byte("GET /"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(s.read("log"), "connected") }, patience, time.Millisecond)
+	s.awaitRead(half)
 	s.signal(syscall.SIGTERM) // takes a second, for the sake of the half request
 	require.Eventually(t, func() bool { return strings.Contains(s.read("log"), "server stopped") }, patience, time.Millisecond)
 	s.signal(syscall.SIGHUP)

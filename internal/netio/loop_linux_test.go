@@ -331,6 +331,7 @@ func TestRestsHaveALimit(t *testing.T) {
 	s := startLoops(t, 1, say)
 	unlimited := s.dial()
 	unlimited.ask("x")
+	require.Eventually(t, s.last.Load().Parked, patience, time.Millisecond)
 	s.limits.SetIdle(time.Millisecond)
 	s.dial().ask("x")
 	require.ErrorIs(t, <-s.ends, os.ErrDeadlineExceeded)

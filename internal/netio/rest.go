@@ -30,6 +30,7 @@ type resting struct {
 	watched  bool   // by the loop's poller
 	drained  bool   // the latest read has found fewer bytes than it could take
 	settling bool   // it is served for its replies alone
+	lingers  int    // bytes that it may still send, see Linger
 	term     uint64 // in which the loop's leader serves it; 0: somebody else does
 	burst    int    // bytes read since others were served
 }
@@ -80,6 +81,42 @@ func (c *Conn) Settle() error {
 	c.bare, c.net = nil, tcp
 	c.raw = newRawSocket(c)
 	return nil
+}
+
+// Linger ends the direction to the client, and lets the client send on for a time, or so many
+// bytes, which are thrown away: to close a socket with unread bytes would destroy the last reply.
+// If rests is true, the connection rests meanwhile, and Linger is to be called again when it is
+// resumed. Else it is to be closed. ok is false, and nothing is done, if the connection is none of
+// a loop.
+func (c *Conn) Linger(limit time.Duration, most int) (rests, ok bool) {
+	if c.bare == nil {
+		return false, false
+	}
+	if c.lingers == 0 {
+		if c.bare.CloseWrite() != nil {
+			return false, true
+		}
+		c.lingers = most
+		c.until.Store(time.Now().Add(limit).UnixNano())
+	}
+	for c.lingers > 0 && !c.Stopping() && time.Now().UnixNano() < c.until.Load() {
+		c.takeBuffers()
+		n, errno := rawio.Read(uintptr(c.bare.fd), c.bufs.in)
+		c.parkBuffers()
+		switch {
+		case errno == syscall.EAGAIN:
+			if c.watch() != nil {
+				return false, true
+			}
+			if c.park() {
+				return true, true
+			}
+		case errno != 0 || n == 0:
+			return false, true
+		}
+		c.lingers -= n
+	}
+	return false, true
 }
 
 // rouse makes a parked connection the caller's. News of a running one are noted.

@@ -49,9 +49,9 @@ func TestSlowRepliesLeaveEachForItself(t *testing.T) {
 	loops := idleLoops(t, 1)
 	deaf, socket, _ := bareConn(t, loops)
 	next, _, client := bareConn(t, loops)
-	ended := make(chan struct{})
+	ended, rests := make(chan struct{}), make(chan error, 2)
 	deaf.RestIn(func() { defer close(ended); _ = deaf.WaitByte() })
-	next.RestIn(func() { _ = next.WaitByte() })
+	next.RestIn(func() { rests <- next.WaitByte() })
 	deaf.takeBuffers()
 	deaf.Out = bytes.Repeat([]byte{'x'}, 64<<20)
 	next.takeBuffers()
@@ -59,6 +59,8 @@ func TestSlowRepliesLeaveEachForItself(t *testing.T) {
 	settle([]*Conn{deaf, next})
 	_, err := client.Read(make([]byte, 2))
 	require.NoError(t, err)
+	require.ErrorIs(t, <-rests, ErrRests) // behind its reply
+	require.ErrorIs(t, <-rests, ErrRests) // after a look at what has come meanwhile
 	socket.Cut()
 	deaf.Cut()
 	<-ended
