@@ -56,14 +56,19 @@ func (p *Pending) Admits(log *ulog.Log, replicas int) error {
 }
 
 // waiting is Pending.Waiting for one log.
-func (o *debt) waiting() (waits, long bool) {
+func (o *debt) waiting() Wait {
 	if o.upTo != 0 {
 		if by := o.log.Confirmer(true); by != nil && by.Confirmed(o.usual, o.asked) < o.upTo {
-			return true, true
+			return Servers
 		}
 	}
-	waits = o.at != 0 && o.log.Acked() < o.at
-	return waits, waits && o.log.SyncsEach()
+	switch {
+	case o.at == 0 || o.log.Acked() >= o.at:
+		return Nothing
+	case o.log.SyncsEach():
+		return Disk
+	}
+	return Log
 }
 
 // wait makes one log safe and forgets its stamp, also after an earlier error.

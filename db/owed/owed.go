@@ -103,20 +103,29 @@ func (p *Pending) Wait() error {
 	return p.WaitConfirmed()
 }
 
-// Waiting reports whether Wait would wait, and whether it would wait for long: for a disk or for
-// other servers.
-func (p *Pending) Waiting() (waits, long bool) {
+// A Wait is what Pending.Wait would wait for. Of several kinds the last one counts.
+type Wait int
+
+// The kinds of waits, from the shortest to the longest.
+const (
+	Nothing Wait = iota
+	Log          // a write of the log
+	Disk         // a write of the log, and its fsync
+	Servers      // the confirmation of other servers
+)
+
+// Waiting returns what Wait would wait for.
+func (p *Pending) Waiting() Wait {
+	most := Nothing
 	for i := range p.owed {
 		if p.owed[i].log != nil {
-			w, l := p.owed[i].waiting()
-			waits, long = waits || w, long || l
+			most = max(most, p.owed[i].waiting())
 		}
 	}
 	for i := range p.more {
-		w, l := p.more[i].waiting()
-		waits, long = waits || w, long || l
+		most = max(most, p.more[i].waiting())
 	}
-	return waits, long
+	return most
 }
 
 // WaitLogs returns when this server's logs have every collected update. What other servers must

@@ -73,7 +73,9 @@ type loop struct {
 	served     int
 	owing      []*Conn // whose replies leave at the end of the round; those before settled have left
 	settled    int
-	slow       []*Conn           // whose replies wait for a disk or another server
+	slow       []*Conn           // whose replies wait for another server
+	unsynced   []*Conn           // whose replies wait for the disk
+	settling   bool              // there is a settler, which sends them
 	later      []*Conn           // to be served in the next round
 	term       uint64            // of the leader
 	busy       bool              // the leader serves a connection
@@ -181,8 +183,11 @@ func (l *loop) take(term uint64) *Conn {
 		l.busy = false
 		slow, wait := l.slow, len(l.later) == 0
 		l.slow = nil
+		if len(l.unsynced) > 0 && !l.settling {
+			l.settle()
+		}
 		l.mu.Unlock()
-		settle(slow)
+		settleEach(slow)
 		if !l.begin(wait) {
 			return nil
 		}
@@ -243,16 +248,6 @@ func (l *loop) news(fd int, over bool) {
 	if c.rouse() {
 		c.drained = false
 		l.ready = append(l.ready, c)
-	}
-}
-
-// settle has goroutines send replies that wait for a disk or another server. Each connection has
-// one of its own: other servers may confirm the one soon and the other never, and a client that
-// does not take its reply keeps the goroutine.
-func settle(owing []*Conn) {
-	for _, c := range owing {
-		c.term, c.settling = 0, true
-		go c.resume()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"gotycoon/db/owed"
 	"gotycoon/internal/rawio"
 )
 
@@ -27,12 +28,13 @@ type resting struct {
 	until atomic.Int64  // when the limit of rest ends, in nanoseconds since 1970; 0: never
 
 	// These belong to the owner.
-	watched  bool   // by the loop's poller
-	drained  bool   // the latest read has found fewer bytes than it could take
-	settling bool   // it is served for its replies alone
-	lingers  int    // bytes that it may still send, see Linger
-	term     uint64 // in which the loop's leader serves it; 0: somebody else does
-	burst    int    // bytes read since others were served
+	watched  bool     // by the loop's poller
+	drained  bool     // the latest read has found fewer bytes than it could take
+	settling bool     // it is served for its replies alone
+	settler  *settler // that serves it; nil: somebody else does
+	lingers  int      // bytes that it may still send, see Linger
+	term     uint64   // in which the loop's leader serves it; 0: somebody else does
+	burst    int      // bytes read since others were served
 }
 
 // The states of a connection. See the essay in loop.go.
@@ -62,6 +64,10 @@ func (c *Conn) Leave() {
 	if c.term != 0 {
 		c.loop.leave(c.term)
 		c.term = 0
+	}
+	if c.settler != nil {
+		c.settler.leave()
+		c.settler = nil
 	}
 }
 
@@ -139,30 +145,31 @@ func (r *resting) rouse() bool {
 
 // park makes the connection nobody's. It fails if there are news.
 func (c *Conn) park() bool {
-	term := c.term
-	c.term = 0
+	term, settler := c.term, c.settler
+	c.term, c.settler = 0, nil
 	if c.state.CompareAndSwap(running, parked) {
 		return true
 	}
 	c.state.Store(running)
-	c.term, c.drained = term, false
+	c.term, c.settler, c.drained = term, settler, false
 	return false
 }
 
-// defers reports whether the replies in Out leave at the end of the loop's round: they wait for the
-// log, and so do others.
+// defers reports whether somebody else sends the replies in Out, later: they wait for the log, for
+// its disk or for other servers, and the requests of other connections shall not.
 func (c *Conn) defers() bool {
 	if c.term == 0 || c.settling || c.r < c.w {
 		return false
 	}
-	waits, long := c.Owed.Waiting()
-	switch {
-	case !waits:
-		return false
-	case long:
+	switch c.Owed.Waiting() {
+	case owed.Log:
+		return c.loop.queue(c, &c.loop.owing)
+	case owed.Disk:
+		return c.loop.queue(c, &c.loop.unsynced)
+	case owed.Servers:
 		return c.loop.queue(c, &c.loop.slow)
 	}
-	return c.loop.queue(c, &c.loop.owing)
+	return false
 }
 
 // readOrRest reads what has come, or has the connection rest. Nothing is buffered or unsent.
@@ -187,7 +194,7 @@ func (c *Conn) readOrRest() error {
 		if settling {
 			c.drained = false
 			if !c.loop.queue(c, &c.loop.later) {
-				c.term = 0
+				c.term, c.settler = 0, nil
 				go c.resume()
 			}
 			return ErrRests

@@ -43,27 +43,75 @@ func idleLoops(t *testing.T, n int) *Loops {
 	return all
 }
 
-// A client that does not take its reply keeps nobody from being answered whose reply has waited for
-// the same disk.
-func TestSlowRepliesLeaveEachForItself(t *testing.T) {
+// A client that does not take its reply keeps nobody from being answered whose reply has waited
+// too, be it for the disk or for other servers.
+func TestALateReplyWaitsForNoOtherClient(t *testing.T) {
+	for name, send := range map[string]func(l *loop, conns []*Conn){
+		"other servers": func(_ *loop, conns []*Conn) { settleEach(conns) },
+		"the disk": func(l *loop, conns []*Conn) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.unsynced = conns
+			l.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loops := idleLoops(t, 1)
+			deaf, socket, _ := bareConn(t, loops)
+			next, _, client := bareConn(t, loops)
+			ended, rests := make(chan struct{}), make(chan error, 2)
+			deaf.RestIn(func() { defer close(ended); _ = deaf.WaitByte() })
+			next.RestIn(func() { rests <- next.WaitByte() })
+			deaf.takeBuffers()
+			deaf.Out = bytes.Repeat([]byte{'x'}, 64<<20)
+			next.takeBuffers()
+			next.Out = append(next.Out, "ok"...)
+			send(loops.loops[0], []*Conn{deaf, next})
+			_, err := client.Read(make([]byte, 2))
+			require.NoError(t, err)
+			require.ErrorIs(t, <-rests, ErrRests) // behind its reply
+			require.ErrorIs(t, <-rests, ErrRests) // after a look at what has come meanwhile
+			socket.Cut()
+			deaf.Cut()
+			<-ended
+			loops.work.Wait()
+			require.False(t, loops.loops[0].settling)
+		})
+	}
+}
+
+// One settler sends the replies that wait while it is at work, and ends when none is left.
+func TestASettlerSendsWhatComesMeanwhile(t *testing.T) {
 	loops := idleLoops(t, 1)
-	deaf, socket, _ := bareConn(t, loops)
-	next, _, client := bareConn(t, loops)
-	ended, rests := make(chan struct{}), make(chan error, 2)
-	deaf.RestIn(func() { defer close(ended); _ = deaf.WaitByte() })
-	next.RestIn(func() { rests <- next.WaitByte() })
-	deaf.takeBuffers()
-	deaf.Out = bytes.Repeat([]byte{'x'}, 64<<20)
-	next.takeBuffers()
-	next.Out = append(next.Out, "ok"...)
-	settle([]*Conn{deaf, next})
-	_, err := client.Read(make([]byte, 2))
-	require.NoError(t, err)
-	require.ErrorIs(t, <-rests, ErrRests) // behind its reply
-	require.ErrorIs(t, <-rests, ErrRests) // after a look at what has come meanwhile
-	socket.Cut()
-	deaf.Cut()
-	<-ended
+	l := loops.loops[0]
+	const clients = 20
+	var served []*settler // by one goroutine after the other
+	settle := func(c *Conn) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.unsynced = append(l.unsynced, c); !l.settling {
+			l.settle()
+		}
+	}
+	var conns []*Conn
+	for i := range clients {
+		c, _, _ := bareConn(t, loops)
+		conns = append(conns, c)
+		c.RestIn(func() {
+			served = append(served, c.settler)
+			if i+1 < clients {
+				settle(conns[i+1])
+			}
+		})
+	}
+	settle(conns[0])
+	loops.work.Wait()
+	require.Len(t, served, clients)
+	for _, s := range served {
+		require.Same(t, served[0], s)
+	}
+	require.False(t, l.settling)
+	require.Empty(t, l.unsynced)
 }
 
 // The term of a leader says nothing in another loop: there the same number is somebody else's.

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"gotycoon/db/owed"
 	"gotycoon/internal/rawio"
 )
 
@@ -17,15 +18,16 @@ const flushSize = 64 << 10
 // made durable, nothing is sent. If other servers do not confirm them, errors are sent instead of
 // the replies that acknowledge them, see Answered.
 func (c *Conn) Flush() error {
-	if c.term != 0 {
-		if _, long := c.Owed.Waiting(); long {
-			c.Leave()
-		}
+	if c.term != 0 && c.Owed.Waiting() >= owed.Disk {
+		c.Leave()
 	}
 	if err := c.Owed.WaitLogs(); err != nil {
 		c.Owed.Forget()
 		c.drop()
 		return err
+	}
+	if c.settler != nil && c.Owed.Waiting() == owed.Servers {
+		c.Leave()
 	}
 	if len(c.Out) == 0 {
 		c.Meter.Done()
