@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/procinfo"
 	"gotycoon/server"
 )
@@ -31,7 +32,7 @@ func allPorts(t *testing.T, change func(*server.Config)) (*running, map[string]s
 		c.Services.Database = filepath.Join(t.TempDir(), "s.kct")
 		for name, port := range map[string]*int{"counter": &c.Services.CounterPort, "lock": &c.Services.LockPort,
 			"sequence": &c.Services.SequencePort, "quota": &c.Services.QuotaPort, "memcached": &c.Plugins.MemcachePort} {
-			*port = portOnceFree(t)
+			*port = freeport.Take(t)
 			ports[name] = fmt.Sprintf("127.0.0.1:%d", *port)
 		}
 		c.Plugins.MemcacheOptions = "fm"
@@ -48,15 +49,6 @@ func allPorts(t *testing.T, change func(*server.Config)) (*running, map[string]s
 	}
 	ports["http"], ports["binary"] = s.addr, s.addr
 	return s, ports
-}
-
-// portOnceFree returns a port that was free a moment ago.
-func portOnceFree(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // lie returns nonsense, or the beginning of a request that promises more than comes.
