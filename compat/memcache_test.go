@@ -309,7 +309,7 @@ func (r *memcReplay) awaitRecords(s *memcStep) string {
 	for _, record := range *s.Records {
 		want = append(want, fmt.Sprintf("%s=%s expires %v", record[0], record[1], record[2] != nil))
 	}
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) { //lint:sleep between looks
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) { //lint:sleep between looks
 		got, err := readRecords(r.http, s.DB)
 		switch {
 		case err != nil:
