@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // cliRun is a recorded run of one of the original's tools.
@@ -161,7 +162,7 @@ func replayUtilityManager(t *testing.T, p programs) {
 	dir, listed := t.TempDir(), loadDifferences(t)
 	copyTo(t, filepath.Join(dir, "ulog"), "ulog/*.ulog")
 	server := ktproc.Start(t, ktproc.Options{Bin: p.server, Dir: dir, DBs: []string{":"}})
-	ports := strings.NewReplacer(recordedServer, strconv.Itoa(server.Port), recordedNobody, strconv.Itoa(ktproc.FreePort(t)))
+	ports := strings.NewReplacer(recordedServer, strconv.Itoa(server.Port), recordedNobody, strconv.Itoa(freeport.Take(t)))
 	for _, r := range loadRuns(t, file) {
 		var args []string
 		for _, arg := range r.Argv[1:] {

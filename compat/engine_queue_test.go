@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // queueClient is a connection to a message queue.
@@ -51,7 +52,7 @@ func TestQueueOfAServerThatIsKilled(t *testing.T) {
 	var servers []*ktproc.Server
 	var ports []int
 	for range 2 {
-		port := ktproc.FreePort(t)
+		port := freeport.Take(t)
 		args := []string{"-pldb", url, "-memcache-port", fmt.Sprint(port), "-memcache-opts", "q", "-memcache-qtout", "40"}
 		servers = append(servers, ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args}))
 		ports = append(ports, port)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // attack is what a hostile client does. It returns the server's answers, in the order of its
@@ -87,14 +88,14 @@ func summary(answers []string) string {
 // startInCage starts a server with a file database that has the polite client's record.
 func startInCage(t *testing.T, bin string, part int) *hostile {
 	t.Helper()
-	h := &hostile{part: part, cache: ktproc.FreePort(t)}
+	h := &hostile{part: part, cache: freeport.Take(t)}
 	args := []string{"-plsv", "ktplugservmemc.so", "-plex", fmt.Sprintf("port=%d#opts=m", h.cache)}
 	for _, option := range []string{"-counter-port", "-lock-port", "-sequence-port", "-quota-port"} {
-		port := ktproc.FreePort(t)
+		port := freeport.Take(t)
 		h.others = append(h.others, port)
 		args = append(args, option, strconv.Itoa(port))
 	}
-	h.others = append(h.others, ktproc.FreePort(t))
+	h.others = append(h.others, freeport.Take(t))
 	args = append(args, "-admin", fmt.Sprintf("127.0.0.1:%d", h.others[len(h.others)-1]))
 	dir := t.TempDir()
 	if group := makeCage(t, h.mib(2048)); group != "" {

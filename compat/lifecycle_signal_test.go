@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // signalNamed finds the signal in the name of a case.
@@ -80,7 +81,7 @@ func (l *life) daemon(t *testing.T) (difference string) {
 	pidFile, logFile := l.path("x.pid"), l.path("a.log")
 	l.opts.Args = []string{"-dmn", "-pid", pidFile, "-log", logFile}
 	log := readFile(t, logFile)
-	l.server = ktproc.Launch(t, l.opts, ktproc.FreePort(t))
+	l.server = ktproc.Launch(t, l.opts, freeport.Take(t))
 	require.Equal(t, 0, l.server.ExitCode(t), "exit code of the launcher")
 	pid := awaitPID(t, pidFile)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // still runs only if the test failed

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/snapshot"
 )
 
@@ -19,7 +20,7 @@ import (
 func (l *life) fullOptions(t *testing.T) (difference string) {
 	require.NoError(t, os.Mkdir(l.path("bgs"), 0o755))
 	require.NoError(t, os.WriteFile(l.path("t.lua"), []byte("kt = __kyototycoon__\n"), 0o600))
-	l.moveMemcache(strconv.Itoa(ktproc.FreePort(t)))
+	l.moveMemcache(strconv.Itoa(freeport.Take(t)))
 	l.server = ktproc.Start(t, l.opts)
 	awaitLines(t, l.server.Output, listening, 2)
 	l.dial(t).ask(t, post("set", "key\ta\nvalue\tb\n"))

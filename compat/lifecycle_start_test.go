@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,16 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // start replays a start that fails, or one that works and is ended by a signal.
 func (l *life) start(t *testing.T) (difference string) {
-	port := ktproc.FreePort(t)
+	port := freeport.Take(t)
 	if l.Name == "start-port-in-use" {
 		ln, err := net.Listen("tcp4", ":"+strconv.Itoa(port))
-		for ; errors.Is(err, syscall.EADDRINUSE); ln, err = net.Listen("tcp4", ":"+strconv.Itoa(port)) {
-			port = ktproc.FreePort(t) // another test was quicker
-		}
 		require.NoError(t, err)
 		defer ln.Close()
 	}

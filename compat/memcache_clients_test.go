@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 )
 
@@ -22,7 +23,7 @@ import (
 // address.
 func startModern(t *testing.T, args ...string) (s *ktproc.Server, addr string) {
 	t.Helper()
-	port := ktproc.FreePort(t)
+	port := freeport.Take(t)
 	args = append(args, "-memcache-port", strconv.Itoa(port))
 	s = ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: t.TempDir(), Args: args, DBs: []string{"%"}})
 	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))

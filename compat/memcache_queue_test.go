@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // session types lines at a server, as with telnet, and compares what comes.
@@ -50,7 +51,7 @@ func (s *session) types(lines string, want ...string) {
 // TestPublishedTelnetSession is the session of the original's tutorial.
 func TestPublishedTelnetSession(t *testing.T) {
 	t.Parallel()
-	port := ktproc.FreePort(t)
+	port := freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: t.TempDir(), BareDBs: true,
 		Args: []string{"-th", "1", "-plsv", "/usr/local/libexec/ktplugservmemc.so", "-plex", fmt.Sprintf("port=%d", port)}})
@@ -76,7 +77,7 @@ func queueServer(t *testing.T, bin, dir string, port int) *ktproc.Server {
 // while the server is killed.
 func TestPublishedQueue(t *testing.T) {
 	t.Parallel()
-	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), ktproc.FreePort(t)
+	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	rounds, pause := 3, 300*time.Millisecond
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -196,7 +197,7 @@ func (q *publishedQueue) workOn(c net.Conn) bool {
 // A message that was fetched when the server was killed comes again; a deleted one does not.
 func TestKilledServerKeepsFetchedMessages(t *testing.T) {
 	t.Parallel()
-	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), ktproc.FreePort(t)
+	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	first := queueServer(t, bin, dir, port)
 	s := openSession(t, addr)

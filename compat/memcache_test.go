@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 const (
@@ -103,8 +104,8 @@ const memcQueueFile = "memcached/queue"
 func TestQueueInAHash(t *testing.T) {
 	t.Parallel()
 	bin := ktproc.Build(t, "ktserver")
-	args := []string{"-memcache-port", strconv.Itoa(ktproc.FreePort(t)), "-memcache-opts", "q"}
-	s := ktproc.Launch(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: []string{"*"}}, ktproc.FreePort(t))
+	args := []string{"-memcache-port", strconv.Itoa(freeport.Take(t)), "-memcache-opts", "q"}
+	s := ktproc.Launch(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: []string{"*"}}, freeport.Take(t))
 	require.False(t, s.AwaitListening())
 	require.Contains(t, s.Output(), "a message queue needs a database with an order of keys")
 	out, err := exec.Command(bin, append(append([]string{"config", "check"}, args...), "*")...).CombinedOutput()
@@ -145,19 +146,16 @@ func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refus
 		require.Equal(t, 200, status)
 		first.Stop(t)
 	}
-	port := ktproc.FreePort(t)
+	port := freeport.Take(t)
 	plex := fmt.Sprintf("host=127.0.0.1#port=%d", port)
 	if c.Options.Plex != "" {
 		plex += "#" + c.Options.Plex
 	}
 	args := slices.Concat([]string{"-plsv", "/nowhere/ktplugservmemc.so", "-plex", plex}, c.Options.Args, plugin)
 	o := ktproc.Options{Bin: bin, Dir: dir, Args: args, DBs: c.Options.DBs}
-	s := ktproc.Launch(t, o, ktproc.FreePort(t))
-	for try := 0; !s.AwaitListening(); try++ {
-		if try == 3 || !strings.Contains(s.Output(), "bind failed") { // another process took the port
-			return nil, s.Output()
-		}
-		s = ktproc.Launch(t, o, ktproc.FreePort(t))
+	s := ktproc.Launch(t, o, freeport.Take(t))
+	if !s.AwaitListening() {
+		return nil, s.Output()
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	awaitListening(t, addr)
@@ -311,7 +309,7 @@ func (r *memcReplay) awaitRecords(s *memcStep) string {
 	for _, record := range *s.Records {
 		want = append(want, fmt.Sprintf("%s=%s expires %v", record[0], record[1], record[2] != nil))
 	}
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) { //lint:sleep between looks
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) { //lint:sleep between looks
 		got, err := readRecords(r.http, s.DB)
 		switch {
 		case err != nil:

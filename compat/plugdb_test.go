@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // voidStep is a request to the void database, or an update that the requests have left in the log.
@@ -212,7 +213,7 @@ func TestPublishedVoidDatabase(t *testing.T) {
 	}
 	// The published command has no database name, and does not start there either.
 	refused := ktproc.Launch(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), BareDBs: true,
-		Args: []string{"-ulog", "0001-ulog", "-sid", "1", "-pldb", "/usr/local/libexec/ktplugdbvoid.so"}}, ktproc.FreePort(t))
+		Args: []string{"-ulog", "0001-ulog", "-sid", "1", "-pldb", "/usr/local/libexec/ktplugdbvoid.so"}}, freeport.Take(t))
 	require.Equal(t, 1, refused.ExitCode(t))
 
 	master := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), DBs: []string{"void"},

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 const (
@@ -134,7 +135,7 @@ func expectLines(c *bufio.ReadWriter, n int) error {
 
 // startServer starts ktserver as a process of its own.
 func startServer(b *testing.B, expr string, args ...string) string {
-	port := strconv.Itoa(ktproc.FreePort(b))
+	port := strconv.Itoa(freeport.Take(b))
 	args = append(args, "-ls", "-memcache-port", port)
 	ktproc.Start(b, ktproc.Options{Bin: ktproc.Build(b, "ktserver"), Dir: b.TempDir(), Args: args, DBs: []string{expr}})
 	addr := net.JoinHostPort("127.0.0.1", port)
@@ -149,10 +150,7 @@ func startMemcached(b *testing.B) string {
 		b.Log("memcached is not installed: measured alone")
 		return ""
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(b, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(b, l.Close())
+	port := freeport.Take(b)
 	args := []string{"-p", strconv.Itoa(port), "-l", "127.0.0.1", "-U", "0", "-m", "512"}
 	if me, err := user.Current(); err == nil && me.Uid == "0" {
 		args = append(args, "-u", "nobody")

@@ -24,6 +24,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/vfs"
@@ -168,10 +169,12 @@ func (n *node) restart() error {
 // listen serves followers, on the same port as before.
 func (n *node) listen() {
 	n.t.Helper()
+	if n.port == 0 {
+		n.port = freeport.Take(n.t)
+	}
 	socket, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", n.port))
 	require.NoError(n.t, err)
 	n.socket, n.done = socket, make(chan struct{})
-	n.port = socket.Addr().(*net.TCPAddr).Port
 	o := replication.SourceOptions{
 		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace, Term: func() uint64 { return n.term }, Past: n.past}
 	if n.keep != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"gotycoon/client/wire/frame"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -29,10 +30,7 @@ func openPorts(t *testing.T, cfg *server.Config) (ports map[string]int) {
 		{"memcache", &cfg.Plugins.MemcachePort}, {"counter", &cfg.Services.CounterPort}, {"lock", &cfg.Services.LockPort},
 		{"sequence", &cfg.Services.SequencePort}, {"quota", &cfg.Services.QuotaPort},
 	} {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close() // all at the end, so that they differ
-		*row.port = l.Addr().(*net.TCPAddr).Port
+		*row.port = freeport.Take(t)
 		ports[row.name] = *row.port
 	}
 	cfg.Services.Database = filepath.Join(t.TempDir(), "services.kct")

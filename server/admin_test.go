@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
@@ -62,9 +63,9 @@ func everything(t *testing.T, c *server.Config) {
 	c.RTSPath = filepath.Join(dir, "a.rts")
 	c.Snapshots.Dir = filepath.Join(dir, "snapshots")
 	c.Services.Database = filepath.Join(dir, "services.kct")
-	c.Services.CounterPort, c.Services.LockPort = freePort(t), freePort(t)
-	c.Services.SequencePort, c.Services.QuotaPort = freePort(t), freePort(t)
-	c.Plugins.MemcachePort = freePort(t)
+	c.Services.CounterPort, c.Services.LockPort = freeport.Take(t), freeport.Take(t)
+	c.Services.SequencePort, c.Services.QuotaPort = freeport.Take(t), freeport.Take(t)
+	c.Plugins.MemcachePort = freeport.Take(t)
 	c.Forward, c.Members.Secret = true, secretFile(t, clusterSecret)
 	c.Host = "127.0.0.1"
 }
@@ -208,7 +209,7 @@ func TestReadyLag(t *testing.T) {
 		rts := filepath.Join(t.TempDir(), "a.rts")
 		require.NoError(t, os.WriteFile(rts, []byte("1000000000000000000\n"), 0o600)) // 2001
 		_, addr := startAdmin(t, func(c *server.Config) {
-			c.RTSPath, c.ServerID, c.MasterHost, c.MasterPort = rts, 2, "127.0.0.1", freePort(t)
+			c.RTSPath, c.ServerID, c.MasterHost, c.MasterPort = rts, 2, "127.0.0.1", freeport.Take(t)
 			c.Admin.ReadyLag = limit
 		})
 		return addr

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin/api"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -21,7 +22,7 @@ func startShown(t *testing.T, n int, witnesses ...int) *clusterOf {
 	t.Helper()
 	c := newElected(t, n, witnesses...)
 	for range n {
-		c.admins = append(c.admins, freeAddr(t))
+		c.admins = append(c.admins, freeport.Addr(t))
 	}
 	for i := range n {
 		c.start(i)
@@ -244,7 +245,7 @@ func TestWhatWasPutAsideStaysShown(t *testing.T) {
 
 func TestAServerThatIsNoMemberYetSaysSo(t *testing.T) {
 	c := newElected(t, 1)
-	c.admins = []string{freeAddr(t)}
+	c.admins = []string{freeport.Addr(t)}
 	c.servers[0] = start(t, func(cfg *server.Config) {
 		c.configure(cfg, 0)
 		cfg.Cluster.Members, cfg.Cluster.Join, cfg.Cluster.Advertise = "", true, c.addrs[0]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 
 	ktclient "gotycoon/client"
 	"gotycoon/client/wire/frame"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/server"
@@ -63,7 +63,7 @@ func newElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	var list []string
 	for i := range n {
 		c.disks = append(c.disks, faultfs.New(vfs.OS{}))
-		c.addrs = append(c.addrs, freeAddr(t))
+		c.addrs = append(c.addrs, freeport.Addr(t))
 		entry := c.addrs[i]
 		for _, w := range witnesses {
 			if w == i {
@@ -79,21 +79,6 @@ func newElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 func (c *clusterOf) secret() {
 	c.t.Helper()
 	require.NoError(c.t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
-}
-
-// freeAddr returns an address whose port is free for now. The server takes none above 32767 by its
-// number.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
-		if l, err := net.Listen("tcp4", addr); err == nil {
-			require.NoError(t, l.Close())
-			return addr
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 func (c *clusterOf) start(i int) {
@@ -313,7 +298,7 @@ func TestAServerJoinsAndAnotherLeaves(t *testing.T) {
 		status, body := c.servers[p].dial().get(fmt.Sprintf("/rpc/set?key=k%d&value=1", i))
 		require.Equal(t, 200, status, body)
 	}
-	c.addrs, c.servers = append(c.addrs, freeAddr(t)), append(c.servers, nil)
+	c.addrs, c.servers = append(c.addrs, freeport.Addr(t)), append(c.servers, nil)
 	c.servers[3] = start(t, func(cfg *server.Config) {
 		c.configure(cfg, 3)
 		cfg.Cluster.Members, cfg.Cluster.Join, cfg.Cluster.Advertise = "", true, c.addrs[3]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ktclient "gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -50,7 +51,7 @@ func TestWithoutAPrimaryUpdatesAreToBeTriedAgain(t *testing.T) {
 	var memcached int
 	c.servers[0] = start(t, func(cfg *server.Config) {
 		c.configure(cfg, 0)
-		_, err := fmt.Sscanf(freeAddr(t), "127.0.0.1:%d", &memcached)
+		_, err := fmt.Sscanf(freeport.Addr(t), "127.0.0.1:%d", &memcached)
 		require.NoError(t, err)
 		cfg.Plugins.MemcachePort = memcached
 	})
@@ -75,7 +76,7 @@ func (c *clusterOf) prepare(n int) {
 	c.t.Helper()
 	c.secret()
 	for range n {
-		c.addrs = append(c.addrs, freeAddr(c.t))
+		c.addrs = append(c.addrs, freeport.Addr(c.t))
 	}
 	c.members = strings.Join(c.addrs, ",")
 }
@@ -102,7 +103,7 @@ func TestATypoAmongTheMembersIsMended(t *testing.T) {
 	c := &clusterOf{t: t, dir: t.TempDir(), servers: make([]*running, 3)}
 	c.prepare(3)
 	right := c.members
-	c.members = strings.Replace(right, c.addrs[1], freeAddr(t), 1)
+	c.members = strings.Replace(right, c.addrs[1], freeport.Addr(t), 1)
 	c.start(2)
 	c.members = right
 	c.start(0)
@@ -150,7 +151,7 @@ func TestOrdersThatAreWrong(t *testing.T) {
 			"do=require&number=3":                    "from 0 to 2",
 			"do=add&name=here":                       "is not HOST:PORT",
 			"do=add&name=" + c.addrs[0]:              "is a member already",
-			"do=add&name=" + freeAddr(t):             "the member cannot be reached: connection refused",
+			"do=add&name=" + freeport.Addr(t):        "the member cannot be reached: connection refused",
 		} {
 			status, body := c.servers[at].dial().get("/rpc/cluster_change?" + order)
 			require.Equal(t, http.StatusBadRequest, status, fmt.Sprint(order, body))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client/wire/frame"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -52,7 +53,7 @@ func (c *client) bytes(n int) []byte {
 // TestMemcachedTellsWhatIsNotConfirmed: each request is the first one that waits for the follower
 // that does not come, or is refused at once.
 func TestMemcachedTellsWhatIsNotConfirmed(t *testing.T) {
-	port := freePort(t)
+	port := freeport.Take(t)
 	master := startConfirmed(t, 1, func(c *server.Config) {
 		c.Sync.Timeout = shortWait
 		c.Plugins.MemcachePort, c.Plugins.MemcacheOptions = port, "fm"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
@@ -54,7 +55,7 @@ func TestExampleOfHAProxy(t *testing.T) {
 		c.UpdateLog, c.ServerID, c.RTSPath = filepath.Join(dir, "b"), 2, filepath.Join(dir, "rts")
 		c.MasterHost, c.MasterPort = "127.0.0.1", a.port()
 	})
-	updates, reads := freePort(t), freePort(t)
+	updates, reads := freeport.Take(t), freeport.Take(t)
 	place := func(s *running, admin string) string {
 		_, port, err := net.SplitHostPort(admin)
 		require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestExampleOfHAProxy(t *testing.T) {
 	require.NoError(t, err)
 	for _, r := range [][2]string{
 		{"10.0.0.1:1978 check port 1990", place(a, aAdmin)}, {"10.0.0.2:1978 check port 1990", place(b, bAdmin)},
-		{"10.0.0.3:1978 check port 1990", fmt.Sprintf("127.0.0.1:%d check port %d", freePort(t), freePort(t))},
+		{"10.0.0.3:1978 check port 1990", fmt.Sprintf("127.0.0.1:%d check port %d", freeport.Take(t), freeport.Take(t))},
 		{"bind :1978", fmt.Sprintf("bind 127.0.0.1:%d", updates)}, {"bind :1979", fmt.Sprintf("bind 127.0.0.1:%d", reads)},
 		{"inter 500ms", "inter 20ms"},
 	} {

@@ -21,6 +21,7 @@ import (
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
 	"gotycoon/db/record"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -132,9 +133,7 @@ func TestFilesOfNewerVersionsAreRefusedAndStayAsTheyAre(t *testing.T) {
 		}},
 		"election": {"a newer version of the server has written the file, and this one cannot read it; start that version",
 			func(t *testing.T, dir string) func(*server.Config) {
-				secret, port := secretFile(t, clusterSecret), 0
-				_, err := fmt.Sscanf(freeAddr(t), "127.0.0.1:%d", &port)
-				require.NoError(t, err)
+				secret, port := secretFile(t, clusterSecret), freeport.Take(t)
 				member := func(c *server.Config) {
 					c.Databases, c.UpdateLog, c.ServerID, c.Port = []string{filepath.Join(dir, "a.kct")}, filepath.Join(dir, "ulog"), 1, port
 					c.Cluster.Name, c.Cluster.Join, c.Cluster.Advertise = "shop", true, fmt.Sprintf("127.0.0.1:%d", port)
@@ -197,7 +196,7 @@ func TestFilesOfOlderVersionsAreOpened(t *testing.T) {
 	require.Len(t, s.ask("/rpc/ulog_list"), 3, "those of the original, of which the last goes on")
 	require.Zero(t, s.stop())
 
-	sequences := freePort(t)
+	sequences := freeport.Take(t)
 	s = start(t, func(c *server.Config) {
 		c.Databases, c.Snapshots.Dir = []string{":", "%"}, snapshots
 		c.Services.Database, c.Services.SequencePort = services, sequences

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -77,11 +78,12 @@ type running struct {
 	exit   chan int
 }
 
-// start runs a server on a free port.
+// start runs a server on a port that stays its own until the end of the test: the server may listen
+// again on SIGUSR1, and nobody else may answer there when the server has stopped.
 func start(t *testing.T, change func(*server.Config)) *running {
 	t.Helper()
 	cfg := server.DefaultConfig()
-	cfg.Port = 0
+	cfg.Port = freeport.Take(t)
 	if change != nil {
 		change(&cfg)
 	}

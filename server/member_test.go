@@ -16,6 +16,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/client/wire/frame"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/member"
 	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"
@@ -138,7 +139,7 @@ func TestWhomTheDataPortDoesNotTakeForAMember(t *testing.T) {
 	t.Run("a server that follows", func(t *testing.T) {
 		dir := t.TempDir()
 		s := start(t, func(c *server.Config) {
-			c.ServerID, c.RTSPath, c.MasterHost, c.MasterPort = 2, filepath.Join(dir, "rts"), "127.0.0.1", freePort(t)
+			c.ServerID, c.RTSPath, c.MasterHost, c.MasterPort = 2, filepath.Join(dir, "rts"), "127.0.0.1", freeport.Take(t)
 			c.Members.Secret = secretFile(t, clusterSecret)
 		})
 		_, err := member.Dial(t.Context(), s.addr, asMember(t, clusterSecret, frame.MemberData, friend))

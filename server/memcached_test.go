@@ -12,18 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/server"
 )
-
-// freePort returns a port that nobody listened on a moment ago.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
 
 // plugged is the configuration of a server with the memcached plug-in.
 func plugged(plex string) func(*server.Config) {
@@ -34,7 +26,7 @@ func plugged(plex string) func(*server.Config) {
 }
 
 func TestLogOfAPlugin(t *testing.T) {
-	port := freePort(t)
+	port := freeport.Take(t)
 	s := start(t, plugged(fmt.Sprintf("port=%d#th=x", port)))
 	eventually(t, func() bool { return len(s.log.lines()) == 11 })
 	require.Zero(t, s.stop())
@@ -116,7 +108,7 @@ func ask(port int, lines string) string {
 }
 
 func TestMemcachePortAndRestart(t *testing.T) {
-	port := freePort(t)
+	port := freeport.Take(t)
 	s := start(t, func(c *server.Config) { c.LogLevel, c.Plugins.MemcachePort = klog.LevelSystem, port })
 	eventually(t, func() bool { return ask(port, "set a 7 0 1\r\nx\r\n") == "STORED" })
 	status, body := s.dial().get("/rpc/get?key=a")

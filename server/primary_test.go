@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -15,7 +16,7 @@ func withQuotas(t *testing.T, c *server.Config, sid int) {
 	t.Helper()
 	c.ServerID, c.UpdateLog = sid, filepath.Join(t.TempDir(), "ulog")
 	c.RTSPath = filepath.Join(t.TempDir(), "rts")
-	c.Services.QuotaPort, c.Services.Limit, c.Services.Database = freePort(t), 100, filepath.Join(t.TempDir(), "services.kct")
+	c.Services.QuotaPort, c.Services.Limit, c.Services.Database = freeport.Take(t), 100, filepath.Join(t.TempDir(), "services.kct")
 }
 
 // A slave does not become the primary behind its master's back; a server that its master follows

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/server"
 )
@@ -146,17 +147,14 @@ func TestDataOutlivesTheServer(t *testing.T) {
 	require.Equal(t, "value\tb\n", body)
 }
 
-// takePort occupies a port that clients could use, unlike most that the system chooses.
+// takePort occupies a port that clients could use, unlike those that the system chooses.
 func takePort(t *testing.T) int {
 	t.Helper()
-	for port := 20000; port < server.MaxPort; port++ {
-		if socket, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			t.Cleanup(func() { socket.Close() })
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
+	port := freeport.Take(t)
+	socket, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+	require.NoError(t, err)
+	t.Cleanup(func() { socket.Close() })
+	return port
 }
 
 func TestStartErrors(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/tlsfiles/testca"
 )
 
@@ -35,19 +36,6 @@ func TestAStackClosesAllPartsInReverseOrder(t *testing.T) {
 	require.Len(t, closed, 3)
 }
 
-// freePorts returns ports that nobody listened on a moment ago, and that clients can use.
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for port := 21000; len(ports) < n; port++ {
-		require.Less(t, port, MaxPort)
-		if l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
-			require.NoError(t, l.Close())
-			ports = append(ports, port)
-		}
-	}
-	return ports
-}
-
 // everything is the configuration of a server that has all parts.
 func everything(t *testing.T) Config {
 	t.Helper()
@@ -58,7 +46,7 @@ func everything(t *testing.T) Config {
 	require.NoError(t, err)
 	_, err = ca.Issue(testca.Spec{Name: "server", Hosts: []string{"127.0.0.1"}})
 	require.NoError(t, err)
-	ports := freePorts(t, 6)
+	first := freeport.TakeRow(t, 6)
 	c := DefaultConfig()
 	c.Host, c.Port = "127.0.0.1", 0
 	c.Databases = []string{in("a.kct"), ":"}
@@ -67,10 +55,10 @@ func everything(t *testing.T) Config {
 	c.Snapshots.Dir = in("bgs")
 	c.Script.Path = in("s.lua")
 	c.TLS.Cert, c.TLS.Key = ca.Path("server.pem"), ca.Path("server.key")
-	c.TLS.PlainPort = ports[0]
-	c.Plugins.MemcachePort = ports[1]
+	c.TLS.PlainPort = first
+	c.Plugins.MemcachePort = first + 1
 	c.Services = ServicesConfig{
-		CounterPort: ports[2], CounterBuckets: 1000, LockPort: ports[3], SequencePort: ports[4], QuotaPort: ports[5], Database: in("services.kct"),
+		CounterPort: first + 2, CounterBuckets: 1000, LockPort: first + 3, SequencePort: first + 4, QuotaPort: first + 5, Database: in("services.kct"),
 	}
 	c.Admin.Addr = "127.0.0.1:0"
 	return c
@@ -141,7 +129,7 @@ func TestEachPartThatDoesNotOpenUnwindsTheOthers(t *testing.T) {
 
 // The same with configurations of which each part fails by itself.
 func TestPartsThatFailUnwindTheOthers(t *testing.T) {
-	port := freePorts(t, 1)[0]
+	port := freeport.Take(t)
 	busy, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
 	require.NoError(t, err)
 	defer busy.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ktclient "gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"
@@ -73,10 +74,8 @@ func startEveryPort(t *testing.T, change func(*server.Config)) *everyPort {
 	e := &everyPort{ca: authority(t)}
 	var ports []int
 	e.running = start(t, func(c *server.Config) {
-		for len(ports) < 5 {
-			if port := freePort(t); !slices.Contains(ports, port) {
-				ports = append(ports, port)
-			}
+		for range 5 {
+			ports = append(ports, freeport.Take(t))
 		}
 		withTLS(c, e.ca)
 		dir := t.TempDir()
@@ -228,7 +227,7 @@ func TestNoRequestBeginsLikeAHandshake(t *testing.T) {
 }
 
 func TestPlainPortBesideTLS(t *testing.T) {
-	port := portOfClients(t)
+	port := freeport.Take(t)
 	e := startEveryPort(t, func(c *server.Config) { c.TLS.PlainPort = port })
 	ctx := t.Context()
 	plain := ktclient.New(fmt.Sprintf("127.0.0.1:%d", port), ktclient.Options{})
@@ -241,20 +240,6 @@ func TestPlainPortBesideTLS(t *testing.T) {
 	require.Equal(t, "v", string(value))
 	require.Zero(t, e.stop())
 	require.Error(t, plain.DB("").Set(ctx, "k", []byte("v"), ktclient.Never))
-}
-
-// portOfClients returns a free port that old clients can use, unlike most that the system chooses.
-func portOfClients(t *testing.T) int {
-	t.Helper()
-	for port := 22000 + os.Getpid()%1000*10; port < server.MaxPort; port++ {
-		l, err := net.Listen("tcp4", fmt.Sprintf(":%d", port))
-		if err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // TestReloadUnderLoad replaces certificates while clients connect and make requests: none may fail.

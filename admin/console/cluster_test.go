@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 	"gotycoon/server"
 )
@@ -24,7 +25,7 @@ func startCluster(t *testing.T) (all []*running, primary int) {
 	var ports []int
 	var members []string
 	for range 3 {
-		ports = append(ports, freePortBelow(t, server.MaxPort, ports...))
+		ports = append(ports, freeport.Take(t))
 		members = append(members, fmt.Sprintf("127.0.0.1:%d", ports[len(ports)-1]))
 	}
 	for i, port := range ports {

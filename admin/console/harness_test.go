@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog/klogtest"
 	"gotycoon/server"
 )
@@ -32,46 +32,19 @@ type running struct {
 // lines is a log that is shown when something goes wrong.
 type lines = klogtest.Buffer
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// dataPort finds one that the clients of the original can use.
-func dataPort(t *testing.T) int { return freePortBelow(t, server.MaxPort) }
-
-// freePortBelow finds a port that is not one of those that are about to be used.
-func freePortBelow(t *testing.T, most int, taken ...int) int {
-	t.Helper()
-	for port := 21978; port <= most; port++ {
-		if slices.Contains(taken, port) {
-			continue
-		}
-		if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
-	t.Fatal("there is no free port")
-	return 0
-}
-
 // start runs a server with all its parts, unless change says otherwise.
 func start(t *testing.T, change func(*server.Config)) *running {
 	t.Helper()
 	dir := t.TempDir()
 	cfg := server.DefaultConfig()
-	cfg.Host, cfg.Port, cfg.ServerID = "127.0.0.1", dataPort(t), 1
+	cfg.Host, cfg.Port, cfg.ServerID = "127.0.0.1", freeport.Take(t), 1
 	cfg.Databases = []string{filepath.Join(dir, "people.kct"), filepath.Join(dir, "sessions.kch"), "*", ":", "%"}
 	cfg.UpdateLog = filepath.Join(dir, "ulog")
 	cfg.Snapshots.Dir, cfg.Snapshots.Compressor = filepath.Join(dir, "snapshots"), "zstd"
 	cfg.Services.Database = filepath.Join(dir, "services.kct")
-	cfg.Services.CounterPort, cfg.Services.LockPort = freePort(t), freePort(t)
-	cfg.Services.SequencePort, cfg.Services.QuotaPort, cfg.Services.Limit = freePort(t), freePort(t), 10_000
-	cfg.Admin.Addr, cfg.Admin.Slow = net.JoinHostPort("127.0.0.1", fmt.Sprint(freePort(t))), 500*time.Microsecond
+	cfg.Services.CounterPort, cfg.Services.LockPort = freeport.Take(t), freeport.Take(t)
+	cfg.Services.SequencePort, cfg.Services.QuotaPort, cfg.Services.Limit = freeport.Take(t), freeport.Take(t), 10_000
+	cfg.Admin.Addr, cfg.Admin.Slow = freeport.Addr(t), 500*time.Microsecond
 	cfg.Reload.Settings = []server.Setting{
 		{Name: "host", Value: cfg.Host, Source: "command line"},
 		{Name: "port", Value: fmt.Sprint(cfg.Port), Source: "command line"},
@@ -104,7 +77,7 @@ func between(t *testing.T) func(*server.Config) {
 		port := c.Port
 		start(t, func(f *server.Config) {
 			bare("follower", 20)(f)
-			f.Port = freePortBelow(t, server.MaxPort, port, master.cfg.Port)
+			f.Port = freeport.Take(t)
 			f.MasterHost, f.MasterPort, f.RTSPath = "127.0.0.1", port, filepath.Join(dir, "follower.rts")
 		})
 	}

@@ -3,10 +3,8 @@ package election
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 )
 
@@ -311,20 +310,8 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 func startEtcd(t *testing.T) string {
 	t.Helper()
 	path := needs.Program(t, "etcd-server", "etcd")
-	for range 5 {
-		if address := tryEtcd(t, path); address != "" {
-			return address
-		}
-	}
-	t.Fatal("etcd does not start")
-	return ""
-}
-
-// tryEtcd starts an etcd. It returns nothing if the etcd ends, because somebody else took its ports.
-func tryEtcd(t *testing.T, path string) string {
-	t.Helper()
 	dir := fastDir(t)
-	client, peer := freePort(t), freePort(t)
+	client, peer := "http://"+freeport.Addr(t), "http://"+freeport.Addr(t)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	cmd := exec.Command(path, "--data-dir", filepath.Join(dir, "data"),
@@ -355,10 +342,11 @@ func tryEtcd(t *testing.T, path string) string {
 	for !healthy() {
 		select {
 		case <-ended:
-			return ""
+			said, _ := os.ReadFile(log.Name())
+			t.Fatalf("etcd has ended:\n%s", said)
 		case <-time.After(20 * time.Millisecond):
 		case <-t.Context().Done():
-			return ""
+			t.Fatal("etcd does not start")
 		}
 	}
 	return client
@@ -374,12 +362,4 @@ func fastDir(t *testing.T) string {
 	}
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return fmt.Sprintf("http://%s", l.Addr())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/server"
 )
@@ -283,7 +284,7 @@ func TestConfigCheck(t *testing.T) {
 		code = run(append([]string{"config", "check"}, args...), &stdout, &stderr)
 		return code, stdout.String(), stderr.String()
 	}
-	port := freePort(t)
+	port := freeport.Take(t)
 	code, said, complained := check("-host", "127.0.0.1", "-port", itoa(port), "-ulog", filepath.Join(dir, "ulog"), "-sid", "1",
 		"-bgs", filepath.Join(dir, "bgs"), filepath.Join(dir, "a.kct"))
 	require.Zero(t, code, complained)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/freeport"
 )
 
 // asServer in the environment makes this test program behave as the command.
@@ -55,7 +57,7 @@ type started struct {
 
 func start(t *testing.T, args ...string) *started {
 	t.Helper()
-	s := &started{t: t, dir: t.TempDir(), port: freePort(t)}
+	s := &started{t: t, dir: t.TempDir(), port: freeport.Take(t)}
 	s.cmd = command(t, s.dir, append([]string{"-port", strconv.Itoa(s.port), "-log", "log"}, args...)...)
 	var stderr bytes.Buffer
 	s.cmd.Stderr = &stderr
@@ -67,20 +69,6 @@ func start(t *testing.T, args ...string) *started {
 	})
 	s.awaitReply()
 	return s
-}
-
-// freePort returns a port that is free now, in the range that clients can use.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for port := 21000 + os.Getpid()%1000*10; port < 32767; port++ {
-		socket, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
-		if err == nil {
-			require.NoError(t, socket.Close())
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // get returns the body of a reply, "" when the server does not answer.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/freeport"
 )
 
 var startLines = []string{
@@ -89,7 +91,7 @@ func TestFurtherSignalsDuringTheStop(t *testing.T) {
 
 func TestDaemon(t *testing.T) {
 	dir := t.TempDir()
-	s := &started{t: t, dir: dir, port: freePort(t)}
+	s := &started{t: t, dir: dir, port: freeport.Take(t)}
 	launcher := command(t, dir, "-dmn", "-port", strconv.Itoa(s.port), "-ls",
 		"-pid", filepath.Join(dir, "pid"), "-log", filepath.Join(dir, "log"))
 	out, err := launcher.CombinedOutput()
@@ -138,7 +140,7 @@ func TestAcknowledgedUpdatesSurviveAKill(t *testing.T) {
 // master has.
 func TestKilledSlaveMissesNothing(t *testing.T) {
 	master := start(t, "-ls", "-ulog", "ulog", "-sid", "1", ":", "%")
-	slave := &started{t: t, dir: t.TempDir(), port: freePort(t)}
+	slave := &started{t: t, dir: t.TempDir(), port: freeport.Take(t)}
 	args := []string{"-port", strconv.Itoa(slave.port), "-log", "log", "-ls", "-sid", "2", "-ulog", "ulog", "-rts", "rts",
 		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(master.port), "-riv", "0", "a.kct", "b.kch"}
 	written := 0

@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -62,7 +63,7 @@ type node struct {
 
 func newNode(t *testing.T, s settings) *node {
 	t.Helper()
-	n := &node{settings: s, t: t, dir: t.TempDir(), port: ktproc.FreePort(t)}
+	n := &node{settings: s, t: t, dir: t.TempDir(), port: freeport.Take(t)}
 	n.start()
 	return n
 }

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/server"
 )
 
@@ -31,7 +31,7 @@ func TestExamplesOfThePackagePage(t *testing.T) {
 	cfg.Databases = []string{":", "tree#type=%"}
 	cfg.UpdateLog, cfg.ServerID = filepath.Join(dir, "ulog"), 1
 	cfg.Script.Path = script
-	ports := freePorts(t, 4)
+	ports := []int{freeport.Take(t), freeport.Take(t), freeport.Take(t), freeport.Take(t)}
 	cfg.Services = server.ServicesConfig{LockPort: ports[0], CounterPort: ports[1], SequencePort: ports[2], QuotaPort: ports[3],
 		Database: filepath.Join(dir, "services.kct")}
 	s := startServer(cfg)
@@ -55,15 +55,4 @@ func TestExamplesOfThePackagePage(t *testing.T) {
 	for _, name := range []string{"Example", "ExampleDB_Touch", "ExampleClient_Follow", "ExampleLocks", "ExampleCounters", "ExampleSequence", "ExampleQuota"} {
 		require.Contains(t, string(out), "--- PASS: "+name+" (")
 	}
-}
-
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"
@@ -101,11 +102,7 @@ func TestARestartIsNoticedOverTLS(t *testing.T) {
 }
 
 func TestManyGoroutinesFetchNumbersOverTLS(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
-	dir := t.TempDir()
+	dir, port := t.TempDir(), freeport.Take(t)
 	s, config := startTLS(t, func(c *server.Config) {
 		c.Services.SequencePort, c.Services.Database = port, dir+"/services.kct"
 		c.UpdateLog, c.ServerID = dir+"/ulog", 1

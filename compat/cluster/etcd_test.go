@@ -5,12 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 )
 
@@ -19,7 +18,7 @@ func startEtcd(t *testing.T) (address string) {
 	t.Helper()
 	path := needs.Program(t, "etcd-server", "etcd")
 	dir := t.TempDir()
-	client, peer := "http://127.0.0.1:"+strconv.Itoa(ktproc.FreePort(t)), "http://127.0.0.1:"+strconv.Itoa(ktproc.FreePort(t))
+	client, peer := "http://"+freeport.Addr(t), "http://"+freeport.Addr(t)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	cmd := exec.Command(path, "--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls", client,

@@ -17,6 +17,7 @@ import (
 
 	"gotycoon/compat/history"
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // member is a server of the cluster. It can be killed and started again with what it has on disk.
@@ -99,7 +100,7 @@ func (c *cluster) begin() {
 func (c *cluster) serve() {
 	c.fronts = map[string]*balancer{}
 	for _, m := range c.members {
-		m.ports = servicePorts{ktproc.FreePort(c.t), ktproc.FreePort(c.t), ktproc.FreePort(c.t)}
+		m.ports = servicePorts{freeport.Take(c.t), freeport.Take(c.t), freeport.Take(c.t)}
 	}
 	for _, s := range services {
 		var ports []int
@@ -112,7 +113,7 @@ func (c *cluster) serve() {
 
 // add makes a member, which does not run yet.
 func (c *cluster) add(witness bool) *member {
-	m := &member{cluster: c, index: len(c.members), witness: witness, port: ktproc.FreePort(c.t), memc: ktproc.FreePort(c.t)}
+	m := &member{cluster: c, index: len(c.members), witness: witness, port: freeport.Take(c.t), memc: freeport.Take(c.t)}
 	m.dir, m.own = newDisk(c.t)
 	m.end, m.name = c.net.add(m.addr())
 	c.members = append(c.members, m)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -32,7 +33,7 @@ func TestKilledSlavesApplyEachUpdateOnce(t *testing.T) {
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 9))
-	port := ktproc.FreePort(t)
+	port := freeport.Take(t)
 	master := ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: []string{"-ls", "-ulog", "ul", "-sid", "1", "-ulim", "256k"}, DBs: []string{"a.kct", "b.kct"}}
 	follow := []string{"-ls", "-checkpoint", "64k", "-mhost", "127.0.0.1", "-mport", strconv.Itoa(port), "-rts", "rts"}
 	slaves := []ktproc.Options{

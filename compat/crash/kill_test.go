@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 const (
@@ -115,7 +116,7 @@ func (v *victim) killRepeatedly(t *testing.T, kills int) {
 // killDuringStart kills a server that may be just about to repair what the last kill has left.
 func (v *victim) killDuringStart(t *testing.T) {
 	t.Helper()
-	server := ktproc.Launch(t, v.opts, ktproc.FreePort(t))
+	server := ktproc.Launch(t, v.opts, freeport.Take(t))
 	time.Sleep(v.random(40 * time.Millisecond)) //lint:sleep the moment of the kill is meant to be random
 	server.Kill()
 }

@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/compat/ktproc"
 	"gotycoon/db/record"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 )
@@ -77,7 +78,7 @@ func TestKillDuringRestore(t *testing.T) {
 	file := filepath.Join(dir, "a.kct")
 	limit := 20 * time.Millisecond
 	for !exists(file) {
-		server := ktproc.Launch(t, o, ktproc.FreePort(t))
+		server := ktproc.Launch(t, o, freeport.Take(t))
 		time.Sleep(time.Duration(rng.Int64N(int64(limit)))) //lint:sleep the moment of the kill is meant to be random
 		server.Kill()
 		limit += limit / 4

@@ -20,6 +20,7 @@ import (
 
 	kt "gotycoon/client"
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // takeovers is the number of kills of the primary in the default test run. After each kill the
@@ -46,7 +47,7 @@ func newSide(t *testing.T, bin string, sid int) *side {
 	s.opts.Args = []string{"-ulog", "ul", "-ulim", "256k", "-rts", "rts", "-sid", strconv.Itoa(sid), "-checkpoint", "1m",
 		"-services", "services.kct", "-sequence-server-no", "7", "-quota-limit", strconv.Itoa(takeoverLimit)}
 	for option, addr := range map[string]*string{"-quota-port": &s.quota, "-sequence-port": &s.sequence, "-lock-port": &s.lock} {
-		port := strconv.Itoa(ktproc.FreePort(t))
+		port := strconv.Itoa(freeport.Take(t))
 		*addr = net.JoinHostPort("127.0.0.1", port)
 		s.opts.Args = append(s.opts.Args, option, port)
 	}

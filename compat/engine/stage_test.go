@@ -22,6 +22,7 @@ import (
 	"gotycoon/compat/ktproc"
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/pg/pgtest"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/pgserver"
 )
 
@@ -80,7 +81,7 @@ func newStage(t *testing.T, n int, rnd *rand.Rand) *stage {
 		}
 	})
 	for i := range n {
-		v := &server{index: i, ports: history.Ports{Main: ktproc.FreePort(t), Memcached: ktproc.FreePort(t)}, admin: ktproc.FreePort(t)}
+		v := &server{index: i, ports: history.Ports{Main: freeport.Take(t), Memcached: freeport.Take(t)}, admin: freeport.Take(t)}
 		for j, node := range s.nodes {
 			v.links[j] = newLink(t, node.Addr())
 		}

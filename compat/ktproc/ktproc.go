@@ -14,13 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gotycoon/internal/freeport"
 )
 
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 40 * time.Second
 	pollEvery  = 10 * time.Millisecond
-	portTries  = 20
 )
 
 // Build builds a command of this module into a temporary directory and returns its path. A test
@@ -92,17 +93,11 @@ type Server struct {
 // it still runs.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
-	for range portTries {
-		s := Launch(tb, o, FreePort(tb))
-		if s.AwaitListening() {
-			return s
-		}
-		if !strings.Contains(s.Output(), "bind failed") {
-			tb.Fatalf("the server does not listen, exit code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Output())
-		}
+	s := Launch(tb, o, freeport.Take(tb))
+	if !s.AwaitListening() {
+		tb.Fatalf("the server does not listen, exit code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Output())
 	}
-	tb.Fatalf("no free port in %d tries", portTries)
-	return nil
+	return s
 }
 
 // Launch starts a server on a port and does not wait. At the end of the test the server is killed
@@ -223,24 +218,4 @@ func (s *Server) Output() string {
 		return fmt.Sprintf("(no output: %v)", err)
 	}
 	return string(bytes.ToValidUTF8(out, []byte("?")))
-}
-
-// FreePort returns a port on which nobody listens, small enough for the server's -port. Another
-// process may take the port at any time.
-func FreePort(tb testing.TB) int {
-	tb.Helper()
-	const lowest, count = 12_000, 20_000
-	for i := range count {
-		port := lowest + (os.Getpid()*131+int(time.Now().UnixNano()>>10)+i)%count
-		ln, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			_ = ln.Close()
-			return port
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			tb.Fatal(err)
-		}
-	}
-	tb.Fatal("no free port")
-	return 0
 }

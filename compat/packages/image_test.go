@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // recipe is what a Dockerfile says of the image: the command that builds what is in it, and how a
@@ -64,7 +64,7 @@ func TestImage(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	require.NoError(t, os.Chown(filepath.Join(dir, "data"), int(r.user), int(r.user)))
 
-	port := strconv.Itoa(ktproc.FreePort(t))
+	port := strconv.Itoa(freeport.Take(t))
 	inside := func(words ...string) *exec.Cmd {
 		cmd := command(t, words[0], words[1:]...)
 		cmd.Path, cmd.Dir, cmd.Env = words[0], r.dir, []string{"HOME=/"}

@@ -2,11 +2,9 @@ package tutorial
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 )
 
@@ -63,7 +62,7 @@ func newShell(t *testing.T, p programs, places ...string) *shell {
 	needs.Program(t, "curl", "curl")
 	s := &shell{dir: t.TempDir(), names: &replacer{}, back: &replacer{}, ports: map[string]string{}}
 	for _, port := range strings.Fields(standIns) {
-		s.ports[port] = freePort(t, s.ports)
+		s.ports[port] = strconv.Itoa(freeport.Take(t))
 		s.rename(`\b`, port, s.ports[port])
 	}
 	for _, place := range places {
@@ -74,17 +73,6 @@ func newShell(t *testing.T, p programs, places ...string) *shell {
 	s.env = append(os.Environ(), "TZ=UTC", "GORACE=atexit_sleep_ms=0", "PATH="+s.commands(t, p)+":"+os.Getenv("PATH"))
 	t.Cleanup(func() { s.endJobs(t) })
 	return s
-}
-
-// freePort returns a port that none of taken is.
-func freePort(t *testing.T, taken map[string]string) string {
-	t.Helper()
-	for {
-		port := strconv.Itoa(ktproc.FreePort(t))
-		if !slices.Contains(slices.Collect(maps.Values(taken)), port) {
-			return port
-		}
-	}
 }
 
 // commands is a directory of commands that use this test's port where none is written, curl that

@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // patience is how long a test waits for something that should happen soon.
@@ -65,7 +66,7 @@ type node struct {
 }
 
 func newNode(t *testing.T, dir string, sid int) *node {
-	n := &node{t: t, dir: dir, port: ktproc.FreePort(t), sid: sid}
+	n := &node{t: t, dir: dir, port: freeport.Take(t), sid: sid}
 	n.c = client.New(n.addr(), client.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() {
 		n.c.Close()

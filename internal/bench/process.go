@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"gotycoon/internal/freeport"
 )
 
 // process is a server that was started for a measurement. What the kernel knows about the process
@@ -19,25 +21,29 @@ type process struct {
 	cmd  *exec.Cmd
 	port string
 	dir  string
+
+	reserved *freeport.Reservation // of the ports
 }
 
 // start runs a server and waits until it accepts connections. In args $PORT stands for the port,
 // $PORT1 and $PORT2 for two further ports, and $DIR for the directory of the server.
 func start(bin string, args ...string) (*process, error) {
-	port, err := freePort()
+	reserved, err := freeport.Reserve(3)
 	if err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
+		reserved.Close()
 		return nil, err
 	}
+	port := strconv.Itoa(reserved.First)
 	for i := range args {
 		args[i] = os.Expand(args[i], func(name string) string {
 			return map[string]string{"PORT": port, "PORT1": after(port, 1), "PORT2": after(port, 2), "DIR": dir}[name]
 		})
 	}
-	p := &process{cmd: exec.Command(bin, args...), port: port, dir: dir}
+	p := &process{cmd: exec.Command(bin, args...), port: port, dir: dir, reserved: reserved}
 	p.cmd.Stderr = os.Stderr
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -53,7 +59,7 @@ func (p *process) addr() string { return "127.0.0.1:" + p.port }
 // further returns the address of $PORT1 or $PORT2.
 func (p *process) further(n int) string { return "127.0.0.1:" + after(p.port, n) }
 
-// after returns the n-th port after a port that freePort has found.
+// after returns the n-th port after the first one of a server.
 func after(port string, n int) string {
 	first, _ := strconv.Atoi(port)
 	return strconv.Itoa(first + n)
@@ -124,18 +130,6 @@ func (p *process) answers() error {
 func (p *process) stop() error {
 	err := p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = p.cmd.Wait() // its exit code is not of interest here
+	p.reserved.Close()
 	return errors.Join(err, os.RemoveAll(p.dir))
-}
-
-// freePort returns a port that nobody listens on now, nor on the two after it as a rule. It begins
-// at another one in each process, so that two benchmarks at a time do not get each other's servers.
-func freePort() (string, error) {
-	const first, step, last = 20000, 7, 32000 // the original's port numbers end at 32767
-	for port := first + os.Getpid()%1000*step; port < last; port += step {
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			return fmt.Sprint(port), l.Close()
-		}
-	}
-	return "", errors.New("no free port")
 }

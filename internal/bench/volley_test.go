@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/freeport"
 )
 
 // A late request must not move those after it, and the connections share the rate evenly.
@@ -70,7 +72,7 @@ func TestVolleyReportsWhatGoesWrong(t *testing.T) {
 	_, err := v.run()
 	require.ErrorContains(t, err, `instead of "PONG\n"`)
 
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp4", freeport.Addr(t))
 	require.NoError(t, err)
 	go func() {
 		c, err := l.Accept()

@@ -125,7 +125,7 @@ var arrows = map[string][]string{
 	"packaging/legal":      {},
 	"packaging/kubernetes": {}, // a module of its own
 	"internal/runcluster":  {"db/engine/pg", "internal/pgserver"},
-	"internal/bench":       {"client/wire/frame", "db/engine/pg", "internal/histogram", "internal/pgserver", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"client/wire/frame", "db/engine/pg", "internal/freeport", "internal/histogram", "internal/pgserver", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"internal/histogram":   {},
 	"compat":               {},
 	"compat/chaos":         {},
@@ -136,7 +136,7 @@ var arrows = map[string][]string{
 	"compat/crash":         {},
 	"compat/engine":        {},
 	"compat/history":       {},
-	"compat/ktproc":        {},
+	"compat/ktproc":        {"internal/freeport"},
 	"compat/packages":      {},
 	"compat/recordings":    {},
 	"compat/tutorial":      {},
@@ -145,7 +145,8 @@ var arrows = map[string][]string{
 
 	"internal/klog/klogtest": {}, // for tests
 	"internal/needs":         {}, // for tests
-	"internal/pgserver":      {},
+	"internal/freeport":      {}, // for tests, and for who starts a PostgreSQL of its own
+	"internal/pgserver":      {"internal/freeport"},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gotycoon/internal/freeport"
 )
 
 // patience is how long a server may take to start, to stop or to be promoted.
@@ -36,7 +38,10 @@ type Server struct {
 	dir  string // of its files; the data is in dir/data, what it says in dir/log
 	port int
 	bin  string
-	own  bool                // Options.Apart
+	own  bool // Options.Apart
+
+	reserved *freeport.Reservation // of the port, until Release; nil: the port is Options.Port
+
 	cred *syscall.Credential // nil: run as who we are
 	cmd  *exec.Cmd           // nil: it does not run
 	done chan error
@@ -94,12 +99,11 @@ func prepare(dir string, o Options) (*Server, error) {
 		return nil, ErrMissing
 	}
 	if s.port == 0 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		reserved, err := freeport.Reserve(1)
 		if err != nil {
 			return nil, err
 		}
-		s.port = l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
+		s.port, s.reserved = reserved.First, reserved
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -74,6 +74,14 @@ func (s *Server) lastWords(from int64) string {
 	return strings.TrimSpace(words)
 }
 
+// Release gives the server's port back, for who will not start the server again. It is given back
+// with the end of the process anyway.
+func (s *Server) Release() {
+	if s.reserved != nil {
+		s.reserved.Close()
+	}
+}
+
 // Stop ends the server as it should end: transactions are undone, data is written to the disk.
 func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/portserver"
 )
 
@@ -157,9 +158,11 @@ func (s *talker) Cut()  { close(s.cut) }
 
 // A stop in phases: the port stays taken while the sessions end, and nobody else is served.
 func TestSessionsCanBeStoppedInPhases(t *testing.T) {
-	s := start(t, portserver.Options{NewSession: func(c net.Conn) portserver.Session { return &talker{c, make(chan struct{})} }})
+	socket, err := net.Listen("tcp", freeport.Addr(t)) // nobody else takes the port behind it
+	require.NoError(t, err)
+	s := portserver.Start(socket, portserver.Options{NewSession: func(c net.Conn) portserver.Session { return &talker{c, make(chan struct{})} }})
 	c := dial(t, s)
-	_, err := io.WriteString(c, "x")
+	_, err = io.WriteString(c, "x")
 	require.NoError(t, err)
 	_, err = c.Read(make([]byte, 1))
 	require.NoError(t, err)

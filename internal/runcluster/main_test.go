@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -13,30 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/needs"
 	"gotycoon/internal/pgserver"
 )
-
-// ports returns the first of three free ports, one behind the other.
-func ports(t *testing.T) int {
-	t.Helper()
-	for first := 24000; first < 32000; first += servers {
-		free := 0
-		for i := range servers {
-			l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", first+i))
-			if err != nil {
-				break
-			}
-			require.NoError(t, l.Close())
-			free++
-		}
-		if free == servers {
-			return first
-		}
-	}
-	t.Fatal("there are no free ports")
-	return 0
-}
 
 // ask sends a request and returns the answer's body.
 func ask(t *testing.T, method, body, url string) string {
@@ -62,7 +41,7 @@ func TestRun(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	defer os.RemoveAll(dir)
-	o := options{dir: dir, program: ktproc.Build(t, "ktserver"), port: ports(t), console: ktproc.FreePort(t)}
+	o := options{dir: dir, program: ktproc.Build(t, "ktserver"), port: freeport.TakeRow(t, servers), console: freeport.Take(t)}
 	session := func(use func(at func(i int) string)) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()

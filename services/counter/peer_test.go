@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/freeport"
 )
 
 const (
@@ -27,11 +29,11 @@ func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 		tb.Skip("to compare with yrmcds, install Debian's package of that name: " + err.Error())
 	}
 	dir := tb.TempDir()
-	ports := freePorts(tb, 3)
+	first := freeport.TakeRow(tb, 3)
 	// It listens on the virtual address, and on each further one; without any it would listen on
 	// all of the machine.
 	text := fmt.Sprintf("virtual_ip = 127.0.0.1\nbind_ip = 127.0.0.2\nport = %d\nrepl_port = %d\ntemp_dir = %s\n"+
-		"counter.enable = true\ncounter.port = %d\n", ports[0], ports[1], dir, ports[2])
+		"counter.enable = true\ncounter.port = %d\n", first, first+1, dir, first+2)
 	for _, line := range settings {
 		text += line + "\n"
 	}
@@ -43,7 +45,7 @@ func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 		require.NoError(tb, cmd.Process.Kill())
 		_ = cmd.Wait() // killed
 	})
-	addr = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	addr = fmt.Sprintf("127.0.0.1:%d", first+2)
 	awaitListening(tb, addr)
 	return addr, cmd.Process.Pid
 }
@@ -61,21 +63,4 @@ func awaitListening(tb testing.TB, addr string) {
 		table, err := os.ReadFile("/proc/net/tcp")
 		return err == nil && listening.Match(table)
 	}, limit, 10*time.Millisecond, addr)
-}
-
-// freePorts returns ports that nobody listens on just now, on the addresses that the original uses.
-func freePorts(tb testing.TB, n int) []int {
-	tb.Helper()
-	var ports []int
-	for len(ports) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(tb, err)
-		defer l.Close()
-		port := l.Addr().(*net.TCPAddr).Port
-		if other, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port)); err == nil {
-			other.Close()
-			ports = append(ports, port)
-		}
-	}
-	return ports
 }

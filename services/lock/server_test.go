@@ -299,11 +299,19 @@ func TestALockHandedOverByAnEndLastsAsLong(t *testing.T) {
 	_, addr := start(t, Options{})
 	a, b := dial(t, addr), dial(t, addr)
 	require.Equal(t, "GRANTED 1 0 k 120", a.call("lock k"))
-	b.send("lock k 1 -1 2")
+	b.send("lock k 1 -1 60")
 	<-time.After(1500 * time.Millisecond)
+	begun := time.Now()
 	a.Close()
-	require.Equal(t, "GRANTED 1 0 k 2", b.line())
-	require.Regexp(t, `^HOLDER k \S+ 0\.[0-4]\d\d [12]\.[5-9]\d\d 1 0$|^HOLDER k \S+ 0\.\d+ 2.000 1 0$`, b.call("list k"))
+	require.Equal(t, "GRANTED 1 0 k 60", b.line())
+	var client string
+	var held, left float64
+	_, err := fmt.Sscanf(b.call("list k"), "HOLDER k %s %f %f 1 0", &client, &held, &left)
+	require.NoError(t, err)
+	since := time.Since(begun).Seconds() + 0.001 // figures of milliseconds
+	require.LessOrEqual(t, held, since, "not 1.5 s more")
+	require.GreaterOrEqual(t, left, 60-since)
+	require.LessOrEqual(t, left, 60.0)
 }
 
 // requireMisled looks for the reply to an HTTP request, and nothing behind it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/server"
 )
@@ -109,7 +109,7 @@ func withMemcached(t *testing.T) (data, memcached string) {
 	listening, ended := make(chan net.Addr, 1), make(chan int, 1)
 	cfg := server.DefaultConfig()
 	cfg.Databases, cfg.Port, cfg.LogLevel = []string{":"}, 0, klog.LevelSilent
-	cfg.Plugins.MemcachePort, cfg.Plugins.MemcacheOptions = ktproc.FreePort(t), "fm"
+	cfg.Plugins.MemcachePort, cfg.Plugins.MemcacheOptions = freeport.Take(t), "fm"
 	cfg.Listening = func(a net.Addr) { listening <- a }
 	go func() { ended <- server.Run(ctx, cfg, io.Discard, io.Discard) }()
 	t.Cleanup(func() {
@@ -159,7 +159,7 @@ func TestHotKeysOfMemcached(t *testing.T) {
 // A server that stops within the load leaves records behind: the error names their prefix. The
 // connections before the load are those that ask for the number of records and store them.
 func TestBenchNamesWhatItLeaves(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp4", freeport.Addr(t))
 	require.NoError(t, err)
 	go func() {
 		for range 2 {

@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 )
 
 // pairOf starts two servers that know nothing of each other.
@@ -129,7 +130,7 @@ func TestCompareUndecided(t *testing.T) {
 	bin := serverBin(t)
 	master := logged(t, bin, t.TempDir(), 0)
 	slave := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: []string{"-sid", "2", "-rts", "x.rts",
-		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(ktproc.FreePort(t))}}) // nobody is there
+		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(freeport.Take(t))}}) // nobody is there
 	put(t, master.Addr(), "", 10)
 	r := command(t, "", "compare", "-wait", "0.1", master.Addr(), slave.Addr())
 	require.Equal(t, 3, r.exit)

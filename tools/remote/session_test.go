@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/version"
 )
 
@@ -30,7 +31,7 @@ func TestSession(t *testing.T) {
 		Args: []string{"-th", "8", "-ulog", "ulog", "-sid", "1", "-cmd", "cmds", "-rts", "x.rts"}})
 	bare := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir()})
 	ports := map[string]string{portMain: strconv.Itoa(main.Port), portBare: strconv.Itoa(bare.Port),
-		portNobody: strconv.Itoa(ktproc.FreePort(t))}
+		portNobody: strconv.Itoa(freeport.Take(t))}
 	recorded := map[string][]run{"slave": load(t, "slave")}
 	for _, file := range session {
 		recorded[file] = load(t, file)

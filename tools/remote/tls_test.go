@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/freeport"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/tlsfiles/testca"
 	"gotycoon/server"
@@ -34,7 +35,7 @@ func startSecured(t *testing.T) *secured {
 	cfg.Port, cfg.LogLevel = 0, klog.LevelSilent
 	cfg.UpdateLog, cfg.ServerID = filepath.Join(dir, "ulog"), 1
 	cfg.TLS = server.TLSConfig{Cert: ca.Path("server.pem"), Key: ca.Path("server.key"), CA: ca.Path("ca.pem")}
-	ports := freePorts(t, 4)
+	ports := []int{freeport.Take(t), freeport.Take(t), freeport.Take(t), freeport.Take(t)}
 	cfg.Services = server.ServicesConfig{
 		CounterPort: ports[0], LockPort: ports[1], SequencePort: ports[2], QuotaPort: ports[3], Database: filepath.Join(dir, "services.kct")}
 	listening := make(chan net.Addr, 1)
@@ -47,18 +48,6 @@ func startSecured(t *testing.T) *secured {
 	require.NoError(t, err)
 	text := func(i int) string { return fmt.Sprint(ports[i]) }
 	return &secured{ca, data, text(0), text(1), text(2), text(3)}
-}
-
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp4", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // TestEverySubCommandSpeaksTLS runs all sub-commands over TLS, configured by the environment and by

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/freeport"
 )
 
 const limit = 120 * time.Second // of each wait, on a busy machine
@@ -110,7 +111,7 @@ type chaos struct {
 
 func newChaos(t *testing.T, bin string, g target) *chaos {
 	t.Helper()
-	c := &chaos{bin: bin, dir: t.TempDir(), target: g, port: freePort(t), processes: map[string]*os.Process{}}
+	c := &chaos{bin: bin, dir: t.TempDir(), target: g, port: strconv.Itoa(freeport.Take(t)), processes: map[string]*os.Process{}}
 	var err error
 	c.complaints, err = os.Create(filepath.Join(c.dir, "complaints"))
 	require.NoError(t, err)
@@ -133,18 +134,6 @@ func newChaos(t *testing.T, bin string, g target) *chaos {
 		}
 	})
 	return c
-}
-
-// freePort returns a port below the ports that the system gives to clients.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for {
-		port := strconv.Itoa(12_000 + rand.IntN(20_000))
-		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			require.NoError(t, l.Close())
-			return port
-		}
-	}
 }
 
 func (c *chaos) command(name string, args ...string) *exec.Cmd {

@@ -43,9 +43,10 @@ func (s *Shared) Main(m *testing.M) int {
 	return m.Run()
 }
 
-// remove ends a server and removes its files.
+// remove ends a server, removes its files and gives its port back.
 func remove(s *pgserver.Server) {
 	_ = s.Crash()
+	s.Release()
 	_ = os.RemoveAll(s.Dir())
 }
 
