@@ -31,6 +31,7 @@ const (
 	guessesBytes = 16 << 20 // of a generation
 	guessCost    = 160      // of a record beside key and value
 	largestGuess = 1 << 10  // bytes of a value
+	leastValue   = 16       // room for less is not given up
 
 	// for how long after the engine's last answer what is known counts: an engine that was taken
 	// back to the past cuts all connections, which a lane that writes all the time notices
@@ -72,6 +73,9 @@ func (n *known) keep(g *guess, k engine.Key, value []byte, xt int64, revision ui
 		n.bytes += guessCost + len(g.name) + len(g.value)
 	}
 	n.bytes += len(value) - len(g.value)
+	if cap(g.value) > 2*len(value)+leastValue {
+		g.value = nil // room that nobody counts
+	}
 	g.value, g.xt, g.revision = append(g.value[:0], value...), xt, revision
 	if n.bytes > guessesBytes {
 		n.old, n.young, n.bytes = n.young, nil, 0

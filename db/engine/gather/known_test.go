@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,6 +171,35 @@ func TestRoomOfWhatIsKnown(t *testing.T) {
 	require.Less(t, bytes, 16<<20)
 	require.Less(t, most, 2*(16<<20)/1160+10)
 	require.Greater(t, records, 16<<20/1160)
+}
+
+// A value that has become shorter keeps no room that is not counted: otherwise each of a hundred
+// thousand records could have a kilobyte for nothing.
+func TestRoomOfValuesThatHaveShrunk(t *testing.T) {
+	var heap [2]uint64
+	for i, sizes := range [][]int{{1}, {1000, 1}} {
+		g := gather.New(&void{}, gather.Options{Lanes: 1, Timeout: time.Hour})
+		var ops []gather.Operation
+		for n := range 20000 {
+			ops = append(ops, gather.Operation{Keys: []engine.Key{key(strconv.Itoa(n))}})
+		}
+		for _, size := range sizes {
+			g.DoAll(context.Background(), ops, func(i int, v *gather.View) error {
+				v.Read(ops[i].Keys[0])
+				v.Set(ops[i].Keys[0], make([]byte, size), engine.Forever)
+				return nil
+			}, func(_ int, _ gather.Outcome, err error) { require.NoError(t, err) })
+		}
+		records, _ := g.Known()
+		require.NotZero(t, records)
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		heap[i] = stats.HeapAlloc
+		require.NoError(t, g.Close())
+	}
+	require.Less(t, heap[1], heap[0]+8<<20)
 }
 
 // Servers that guess all the time, right or wrong, count exactly.
