@@ -128,6 +128,14 @@ func (t *terms) begin(term engine.Term, lost <-chan struct{}, end func()) {
 	t.begun = make(chan struct{})
 }
 
+// Lease returns the latest term of the lease in which this server claims records, such as messages
+// of queues, and whether it lasts. It is the zero Term where the server has claimed nothing so far.
+func (c *Catalog) Lease() (term engine.Term, lasts bool) {
+	c.claims.mu.Lock()
+	defer c.claims.mu.Unlock()
+	return c.claims.term, c.claims.lasts()
+}
+
 // owe has a claim given back soon.
 func (t *terms) owe(d debt) {
 	t.note(d)

@@ -40,10 +40,12 @@ func newEngineShown(c *db.Catalog, s *sharedEngine) *engineShown {
 func (e *engineShown) figures() status.Engine {
 	g := e.catalog.Groups().Stats()
 	inside, conns := e.look(g.Away)
+	term, held := e.catalog.Lease()
 	return status.Engine{
 		Up: !g.Away, Queue: g.Queue, QueueBytes: g.QueueBytes, QueueLimit: g.QueueLimit, Connections: conns,
 		Lost: g.Lost, Undone: g.Undone, Unknown: g.Unknown, SettledMade: g.SettledMade, SettledUndone: g.SettledUndone, Held: g.Held, Refused: g.Refused,
-		GroupOperations: g.GroupOperations, GroupBytes: g.GroupBytes, Swept: e.swept(), ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write, Signals: e.signals(), Inside: inside,
+		GroupOperations: g.GroupOperations, GroupBytes: g.GroupBytes, Swept: e.swept(), ReadKeys: g.ReadKeys, Wait: g.Wait, Read: g.Read, Write: g.Write,
+		Lease: status.EngineLease{Name: term.Name, Term: term.Number, Held: held}, Signals: e.signals(), Inside: inside,
 	}
 }
 
@@ -79,7 +81,7 @@ func (e *engineShown) look(away bool) (inside *status.EngineInside, conns int) {
 	e.asked = time.Now()
 	if err == nil {
 		e.inside = &status.EngineInside{
-			Version: f.Version, Durability: f.Durability, Weak: f.Weak, LogBytes: f.LogBytes, LogAge: f.LogAge, HorizonAge: f.HorizonAge, DeadTuples: f.DeadTuples,
+			Version: f.Version, Durability: f.Durability, Weak: f.Weak, LogBytes: f.LogBytes, LogAge: f.LogAge, LogKeep: f.LogKeep, HorizonAge: f.HorizonAge, DeadTuples: f.DeadTuples,
 			OldestTransaction: f.OldestTransaction, ReplicaLag: f.ReplicaLag,
 		}
 	}

@@ -55,7 +55,7 @@ func TestEngine(t *testing.T) {
 	text := metricsOf(t, s)
 	for _, line := range []string{
 		"gotycoon_engine_up 1", "gotycoon_engine_group_operations_sum 1", "gotycoon_engine_write_seconds_count 1", "gotycoon_engine_queue 0",
-		"gotycoon_engine_queue_limit 65536", `gotycoon_engine_settled_total{outcome="made"} 0`, "gotycoon_engine_log_bytes ", "gotycoon_engine_log_oldest_seconds ",
+		"gotycoon_engine_queue_limit 65536", `gotycoon_engine_settled_total{outcome="made"} 0`, "gotycoon_engine_log_bytes ", "gotycoon_engine_log_keep_seconds 3600", "gotycoon_engine_log_oldest_seconds ",
 		"gotycoon_engine_dead_tuples ", "gotycoon_engine_oldest_transaction_seconds ", `gotycoon_alarm{alarm="engine"} 0`,
 	} {
 		require.Contains(t, text, "\n"+line)

@@ -26,11 +26,14 @@ func engineMetrics() []Definition {
 		{"gotycoon_engine_queue_bytes", Gauge, "What they bring.", nil},
 		{"gotycoon_engine_queue_limit", Gauge, "From how many on operations are refused as busy (-engine-queue).", nil},
 		{"gotycoon_engine_connections", Gauge, "Connections of this server to the engine.", nil},
+		{"gotycoon_engine_lease_held", Gauge, "1 while this server holds the lease of the engine in which it has messages of queues. Only once a client has taken one.", labels("name")},
+		{"gotycoon_engine_lease_term", Gauge, "The latest term of this lease. It grows with each holder, also when a server had to take its lease anew.", labels("name")},
 		{"gotycoon_engine_signals_listening", Gauge, "1 while signals (SIGNAL) of other servers are heard. 0 is right where nobody has waited (WAIT) for a minute. Not with -ord.", nil},
 		{"gotycoon_engine_signals_sent_total", Counter, "Signals of clients of this server that were sent to the others.", nil},
 		{"gotycoon_engine_signals_woken_total", Counter, "Clients of this server that signals of others have woken.", nil},
 		{"gotycoon_engine_signals_dropped_total", Counter, "Signals that did not reach the others, because the engine did not take them, or not soon enough.", nil},
 		{"gotycoon_engine_log_bytes", Gauge, "Size of the engine's log of updates. This and the following only while the engine answers.", nil},
+		{"gotycoon_engine_log_keep_seconds", Gauge, "For how long the engine is to keep its log (-engine-log-age). It goes in thirds, so the oldest update is up to half as old again.", nil},
 		{"gotycoon_engine_log_oldest_seconds", Gauge, "Age of the oldest update in it. Only where it has one.", nil},
 		{"gotycoon_engine_horizon_age_seconds", Gauge, "For how long the first group has been under way that readers of the engine's log must wait for; 0: none is. Of all servers.", nil},
 		{"gotycoon_engine_dead_tuples", Gauge, "Versions of records that nobody can see any more, and that still take room in the engine.", nil},
@@ -62,6 +65,10 @@ func Engine(now func() status.Engine) prometheus.Collector {
 		s.count("gotycoon_engine_queue_bytes", e.QueueBytes)
 		s.count("gotycoon_engine_queue_limit", e.QueueLimit)
 		s.count("gotycoon_engine_connections", int64(e.Connections))
+		if l := e.Lease; l.Name != "" {
+			s.put("gotycoon_engine_lease_held", boolean(l.Held), l.Name)
+			s.count("gotycoon_engine_lease_term", int64(l.Term), l.Name)
+		}
 		if g := e.Signals; g != nil {
 			s.put("gotycoon_engine_signals_listening", boolean(g.Listening))
 			s.count("gotycoon_engine_signals_sent_total", int64(g.Sent))
@@ -73,6 +80,7 @@ func Engine(now func() status.Engine) prometheus.Collector {
 			return
 		}
 		s.count("gotycoon_engine_log_bytes", in.LogBytes)
+		s.put("gotycoon_engine_log_keep_seconds", in.LogKeep.Seconds())
 		s.put("gotycoon_engine_horizon_age_seconds", in.HorizonAge.Seconds())
 		s.count("gotycoon_engine_dead_tuples", in.DeadTuples)
 		s.put("gotycoon_engine_oldest_transaction_seconds", in.OldestTransaction.Seconds())

@@ -87,8 +87,16 @@ type Engine struct {
 
 	Swept int64 // expired records that the engine has removed for this server
 
+	Lease   EngineLease
 	Signals *EngineSignals // nil: it carries none
 	Inside  *EngineInside  // nil: it has not said, or not in time
+}
+
+// EngineLease is the lease in which a server has messages of queues.
+type EngineLease struct {
+	Name string // empty: the server has had no message so far
+	Term uint64 // the latest one
+	Held bool
 }
 
 // EngineSignals are the signals of clients (WAIT, SIGNAL) between the servers of an engine.
@@ -104,6 +112,7 @@ type EngineInside struct {
 	Weak              bool           // ... less than a crash of one machine asks for
 	LogBytes          int64          // of its log of updates
 	LogAge            *time.Duration // of the oldest update in it; nil: there is none
+	LogKeep           time.Duration  // for how long it is to be kept
 	HorizonAge        time.Duration  // for how long the first of those has been at work who keep the log's readers from going on
 	DeadTuples        int64
 	OldestTransaction time.Duration

@@ -65,6 +65,11 @@ type Engine interface {
 	Signals() Signals // nil: not possible
 	Limits() Limits
 
+	// Epoch returns a number above 0 that grows when this server makes a new connection for its
+	// groups. An engine that is taken back to the past cuts all connections: what a writer has
+	// learned in this epoch is of the same engine as long as the epoch lasts. See Group.Epoch.
+	Epoch() uint64
+
 	// Now returns the engine's clock in UNIX seconds, by which records expire. It asks nobody.
 	Now() int64
 

@@ -46,6 +46,10 @@ type Group struct {
 	// NoWait says that the group does not wait for who has one of its databases alone, nor a Clear
 	// for who uses the database. It is not made then: the error is that of Locked.
 	NoWait bool
+	// Epoch is the one in which the writer has learned what conditions of the group compare, if it
+	// has not read that just now; 0: it has. The group is not made over a connection of a later
+	// epoch: the error is of the kind Undone.
+	Epoch uint64
 }
 
 // Reading says how a Read is made. The zero value is a plain one.

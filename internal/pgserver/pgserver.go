@@ -6,9 +6,11 @@
 package pgserver
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -31,6 +33,7 @@ type Options struct {
 	Port     int      // on 127.0.0.1; 0: a free one
 	Settings []string // lines for postgresql.conf, such as "fsync = off"
 	Apart    bool     // a Ctrl-C in the terminal is not for it: its users end first
+	Guarded  bool     // a server that is made now asks for a password, which URL has
 }
 
 // Server is a PostgreSQL in a directory. One goroutine at a time uses its methods.
@@ -38,7 +41,8 @@ type Server struct {
 	dir  string // of its files; the data is in dir/data, what it says in dir/log
 	port int
 	bin  string
-	own  bool // Options.Apart
+	pass string // the file with the password; empty: it asks for none
+	own  bool   // Options.Apart
 
 	reserved *freeport.Reservation // of the port, until Release; nil: the port is Options.Port
 
@@ -70,20 +74,58 @@ func Find() string {
 }
 
 // Create prepares a server in dir, where it makes what is missing. Data that is there already is
-// kept, and so are its settings, but for those given. Everybody on this machine may connect as the
-// user postgres, without a password.
+// kept, and so are its settings, but for those given. Without Options.Guarded everybody on this
+// machine may connect as the user postgres, who may run any program as the user of the server: that
+// is for tests.
 func Create(dir string, o Options) (*Server, error) {
 	s, err := prepare(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); errors.Is(err, os.ErrNotExist) {
-		err = s.program("initdb", "-D", s.data(), "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C", "--no-instructions")
-		if err != nil {
+		if err := s.initialise(o.Guarded); err != nil {
 			return nil, err
 		}
 	}
+	if file := filepath.Join(s.dir, passwordFile); o.Guarded && exists(file) {
+		s.pass = file
+	}
 	return s, s.configure(o.Settings)
+}
+
+// passwordFile is a file of libpq with the password of the user postgres, in the server's
+// directory.
+const passwordFile = "pgpass"
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// initialise makes an empty database server. The password is in its file before the server knows
+// it: an attempt that fails later is repeated from the beginning, with another password.
+func (s *Server) initialise(guarded bool) error {
+	args := []string{"-D", s.data(), "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C", "--no-instructions"}
+	if !guarded {
+		return s.program("initdb", append(args, "--auth=trust")...)
+	}
+	password, once := rand.Text(), filepath.Join(s.dir, "password")
+	if err := s.write(once, password); err != nil {
+		return err
+	}
+	defer os.Remove(once)
+	if err := s.write(filepath.Join(s.dir, passwordFile), "*:*:*:postgres:"+password+"\n"); err != nil {
+		return err
+	}
+	return s.program("initdb", append(args, "--auth=scram-sha-256", "--pwfile="+once)...)
+}
+
+// write makes a file that the user of the server alone can read.
+func (s *Server) write(path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil || s.cred == nil {
+		return err
+	}
+	return os.Chown(path, int(s.cred.Uid), int(s.cred.Gid))
 }
 
 func prepare(dir string, o Options) (*Server, error) {
@@ -137,9 +179,14 @@ func (s *Server) Dir() string { return s.dir }
 // Addr returns the address where the server listens.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// URL returns how to connect to a database of the server.
+// URL returns how to connect to a database of the server. It has no password, but the name of the
+// file that has it.
 func (s *Server) URL(database string) string {
-	return "postgres://postgres@" + s.Addr() + "/" + database + "?sslmode=disable"
+	at := "postgres://postgres@" + s.Addr() + "/" + database + "?sslmode=disable"
+	if s.pass != "" {
+		at += "&passfile=" + url.QueryEscape(s.pass)
+	}
+	return at
 }
 
 // configure adds settings to those of the server; of two for the same thing the later one counts.

@@ -14,6 +14,45 @@ import (
 	"gotycoon/internal/pgserver"
 )
 
+// A guarded server lets in who has its password, and nobody else, also after another Create. The
+// password is in a file that others cannot read, and not in the URL, which the list of processes
+// shows.
+func TestGuarded(t *testing.T) {
+	if pgserver.Find() == "" {
+		needs.Missing(t, "PostgreSQL", "postgresql")
+	}
+	dir, err := os.MkdirTemp("", "pgserver")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	psql := func(url string) (string, error) {
+		cmd := exec.Command(filepath.Join(pgserver.Find(), "psql"), "-X", "-w", "-At", url, "-c", "SELECT current_user")
+		cmd.Env = append(os.Environ(), "PGPASSFILE=/dev/null")
+		said, err := cmd.CombinedOutput()
+		return strings.TrimSpace(string(said)), err
+	}
+	for range 2 {
+		s, err := pgserver.Create(dir, pgserver.Options{Settings: []string{"fsync = off"}, Guarded: true})
+		require.NoError(t, err)
+		require.NoError(t, s.Start())
+		said, err := psql(s.URL("postgres"))
+		require.NoError(t, err, said)
+		require.Equal(t, "postgres", said)
+		said, err = psql("postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable")
+		require.Error(t, err)
+		require.Contains(t, said, "no password supplied")
+		require.NoError(t, s.Stop())
+		secret, err := os.ReadFile(filepath.Join(dir, "pgpass"))
+		require.NoError(t, err)
+		require.NotContains(t, s.URL("postgres"), strings.TrimSpace(string(secret[strings.LastIndexByte(string(secret), ':')+1:])))
+		for _, path := range []string{dir, filepath.Join(dir, "pgpass")} {
+			at, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Zero(t, at.Mode().Perm()&0o077, path)
+		}
+		require.NoFileExists(t, filepath.Join(dir, "password"))
+	}
+}
+
 // A server keeps its data over a crash, and over another Create.
 func TestServer(t *testing.T) {
 	if pgserver.Find() == "" {

@@ -51,7 +51,7 @@ func run(ctx context.Context, o options, out io.Writer) (failed error) {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return err
 	}
-	engine, err := pgserver.Create(filepath.Join(o.dir, "postgresql"), pgserver.Options{Apart: true})
+	engine, err := pgserver.Create(filepath.Join(o.dir, "postgresql"), pgserver.Options{Apart: true, Guarded: true})
 	if err == nil {
 		fmt.Fprintln(out, "Starting a PostgreSQL and three servers.")
 		err = engine.Start()
@@ -86,7 +86,7 @@ func run(ctx context.Context, o options, out io.Writer) (failed error) {
 		s.await(ctx)
 	}
 	if ctx.Err() == nil {
-		fmt.Fprintf(out, invitation, o.port, o.port+1, o.port+2, o.console, engine.Addr(), o.dir)
+		fmt.Fprintf(out, invitation, o.port, o.port+1, o.port+2, o.console, url, o.dir)
 	}
 	<-ctx.Done()
 	fmt.Fprintln(out, "Ending the servers, then PostgreSQL.")
@@ -100,6 +100,6 @@ Set a record at one, get it at another, count at the third. In another terminal:
   curl http://localhost:%[2]d/greeting
   curl 'http://localhost:%[3]d/rpc/increment?key=visits&num=1'
 and in a browser: http://localhost:%[4]d/
-PostgreSQL is at %[5]s, user and database postgres. Logs and data are in %[6]s.
+PostgreSQL: psql '%[5]s'. Logs and data are in %[6]s.
 Ctrl-C ends all. The next run has the records again.
 `

@@ -149,3 +149,28 @@ func TestReadsWaitForOthers(t *testing.T) {
 		work.Wait()
 	})
 }
+
+// Where one half of the callers is there when the other half is answered, and those do not come at
+// once, nobody waits for them, but for a look now and then. Where they do come, they are let in.
+func TestHalvesDoNotWaitForEachOther(t *testing.T) {
+	looks := func(c *gather.Callers, answered, there, come int) (n int) {
+		c.LetIn(answered, func() int {
+			n++
+			if n == 1 {
+				return there
+			}
+			return there + come
+		})
+		return n
+	}
+	var behind, here gather.Callers
+	few := 0
+	for range 330 {
+		if looks(&behind, 30, 34, 3) == 1 {
+			few++
+		}
+		require.Greater(t, looks(&here, 30, 34, 30), 2)
+	}
+	require.InDelta(t, 316, few, 4)
+	require.Greater(t, looks(&behind, 60, 2, 0), 2, "a few are there, and many were answered")
+}

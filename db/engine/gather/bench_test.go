@@ -90,6 +90,7 @@ type void struct {
 func (v *void) Lane(context.Context) (uint64, error) { return v.lanes.Add(1), nil }
 func (v *void) Log() engine.Log                      { return nil }
 func (v *void) Now() int64                           { return 1 }
+func (v *void) Epoch() uint64                        { return 1 }
 func (v *void) Limits() engine.Limits {
 	return engine.Limits{Key: 1 << 20, Value: 1 << 20, Changes: 1 << 20, Bytes: 1 << 30}
 }

@@ -155,6 +155,9 @@ func (l *lane) readKeys(most int) ([]engine.Record, error) {
 func (l *lane) make() (g *engine.Group, changes bool) {
 	g = &engine.Group{ID: l.id, Whole: l.broad, NoWait: !l.late}
 	g.Changes, changes = l.view.conclude()
+	if l.view.assumes() {
+		g.Epoch = l.known.epoch
+	}
 	if len(l.group) > 0 && !l.group[0].failed() {
 		first := &l.group[0].op // alone, if it has any of these
 		g.Clear, g.Position, g.Guard = first.Clear, first.Position, first.Guard

@@ -8,6 +8,12 @@ func (g *Gather) AlwaysGuess() {
 	}
 }
 
+// Callers is what a lane knows of those whom it answers.
+type Callers struct{ known callers }
+
+// LetIn lets callers in when some were answered.
+func (c *Callers) LetIn(answered int, waiting func() int) { c.known.letIn(answered, waiting) }
+
 // Known returns how many records the lanes know, and about their bytes without those of the older
 // generation. No operation is under way.
 func (g *Gather) Known() (records, bytes int) {

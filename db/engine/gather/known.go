@@ -12,9 +12,10 @@ import (
 // kept: when the young one is full, the old one goes.
 type known struct {
 	young, old map[string]*guess
-	turn       int // number of the young generation
-	bytes      int // of the young generation, about
-	credit     int // guesses are made while it is above 0
+	epoch      uint64 // of the engine, in which all of them were noted
+	turn       int    // number of the young generation
+	bytes      int    // of the young generation, about
+	credit     int    // guesses are made while it is above 0
 	room       []byte
 }
 
@@ -31,10 +32,11 @@ const (
 	guessesBytes = 16 << 20 // of a generation
 	guessCost    = 160      // of a record beside key and value
 	largestGuess = 1 << 10  // bytes of a value
+	leastValue   = 16       // room for less is not given up
 
-	// for how long after the engine's last answer what is known counts: an engine that was taken
-	// back to the past cuts all connections, which a lane that writes all the time notices
-	guessesLast = time.Second
+	// for how long after the engine's last answer guesses are kept: records of clients who have
+	// gone need no room
+	guessesLast = time.Minute
 
 	firstCredit = 200
 	mostCredit  = 1000
@@ -72,6 +74,9 @@ func (n *known) keep(g *guess, k engine.Key, value []byte, xt int64, revision ui
 		n.bytes += guessCost + len(g.name) + len(g.value)
 	}
 	n.bytes += len(value) - len(g.value)
+	if cap(g.value) > 2*len(value)+leastValue {
+		g.value = nil // room that nobody counts
+	}
 	g.value, g.xt, g.revision = append(g.value[:0], value...), xt, revision
 	if n.bytes > guessesBytes {
 		n.old, n.young, n.bytes = n.young, nil, 0
@@ -109,8 +114,9 @@ func (n *known) judge(right bool) {
 
 // assume takes what is known for the records that bodies want to read.
 func (l *lane) assume() {
-	if time.Since(l.answered) > guessesLast {
+	if epoch := l.g.engine.Epoch(); epoch != l.known.epoch || time.Since(l.answered) > guessesLast {
 		l.known.forget()
+		l.known.epoch = epoch
 		return
 	}
 	v := &l.view

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,11 +24,16 @@ import (
 func TestWhatIsKnownIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := &gate{name: mem.Read}
-		fails := false
-		w := newWorld(t, 1, mem.Options{Faults: func(c mem.Call) mem.Fault {
+		fails, late := false, false
+		var w *world
+		w = newWorld(t, 1, mem.Options{Faults: func(c mem.Call) mem.Fault {
 			f := gate.fault(c)
 			if c.Name == mem.Write && fails {
 				fails, f.Kind = false, engine.Unknown
+			}
+			if c.Name == mem.Write && late {
+				late = false
+				w.engines[0].Reconnect()
 			}
 			return f
 		}}, gather.Options{})
@@ -52,7 +58,13 @@ func TestWhatIsKnownIsNotRead(t *testing.T) {
 		adds(0, "of a set that was blind as well")
 		fails = true
 		adds(1, "a group had no answer: who knows which engine this is")
-		time.Sleep(2 * time.Second) //lint:sleep a pause of the clients, on a clock of the test
+		time.Sleep(50 * time.Second) //lint:sleep a pause of the clients, on a clock of the test
+		adds(0, "there is still the same connection")
+		w.engines[0].Reconnect()
+		adds(1, "a new connection: who knows whether to the same engine")
+		late = true // behind the look at what is known
+		adds(1, "a new connection in the middle of a group")
+		time.Sleep(2 * time.Minute) //lint:sleep a long pause of the clients, on a clock of the test
 		adds(1, "that was long ago")
 		_, err = do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{key("n")}, Blind: true, Body: func(v *gather.View) error {
 			v.Remove(key("n"))
@@ -170,6 +182,35 @@ func TestRoomOfWhatIsKnown(t *testing.T) {
 	require.Less(t, bytes, 16<<20)
 	require.Less(t, most, 2*(16<<20)/1160+10)
 	require.Greater(t, records, 16<<20/1160)
+}
+
+// A value that has become shorter keeps no room that is not counted: otherwise each of a hundred
+// thousand records could have a kilobyte for nothing.
+func TestRoomOfValuesThatHaveShrunk(t *testing.T) {
+	var heap [2]uint64
+	for i, sizes := range [][]int{{1}, {1000, 1}} {
+		g := gather.New(&void{}, gather.Options{Lanes: 1, Timeout: time.Hour})
+		var ops []gather.Operation
+		for n := range 20000 {
+			ops = append(ops, gather.Operation{Keys: []engine.Key{key(strconv.Itoa(n))}})
+		}
+		for _, size := range sizes {
+			g.DoAll(context.Background(), ops, func(i int, v *gather.View) error {
+				v.Read(ops[i].Keys[0])
+				v.Set(ops[i].Keys[0], make([]byte, size), engine.Forever)
+				return nil
+			}, func(_ int, _ gather.Outcome, err error) { require.NoError(t, err) })
+		}
+		records, _ := g.Known()
+		require.NotZero(t, records)
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		heap[i] = stats.HeapAlloc
+		require.NoError(t, g.Close())
+	}
+	require.Less(t, heap[1], heap[0]+8<<20)
 }
 
 // Servers that guess all the time, right or wrong, count exactly.

@@ -1,7 +1,6 @@
 package gather
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,6 +37,7 @@ type lane struct {
 	crowd    int            // operations that were in the last group, or waited when it was answered
 	took     time.Duration  // by the last group
 	answered time.Time      // when it was
+	callers  callers
 	view     View
 	keys     []engine.Key
 	known    known
@@ -78,13 +78,13 @@ func (l *lane) run() {
 		}
 		l.choose()
 		l.adapt()
-		began := time.Now()
+		began, size := time.Now(), len(l.group)
 		if l.carryOut() && l.late {
 			l.rest()
 		}
 		l.answered = time.Now()
 		l.took = l.answered.Sub(began)
-		letIn(l.waiting)
+		l.callers.letIn(size, l.waiting)
 	}
 }
 
@@ -95,25 +95,7 @@ func (l *lane) waiting() int {
 	return len(l.queue)
 }
 
-// letIn lets callers go first who have just been answered: they come again with their next
-// operations, and otherwise the next group would have a few of them, and all others wait for it. It
-// returns when no more of them have come for some turns, which are nothing on an idle machine; on a
-// busy one a turn is long, so there is a limit.
-func letIn(waiting func() int) {
-	const turns, limit = 8, 100 * time.Microsecond
-	began, before := time.Now(), 0
-	for left := turns; left > 0; left-- {
-		runtime.Gosched()
-		if n := waiting(); n > before {
-			left, before = turns, n
-		}
-		if time.Since(began) > limit {
-			return
-		}
-	}
-}
-
-// linger does the same for callers behind a network, where groups take long, when the first of them
+// linger lets callers in who are behind a network, where groups take long, when the first of them
 // is back: who misses the group waits for a whole other one, so it is worth an eighth of that time.
 // Otherwise groups of one and of all the others take turns. A caller alone goes at once. Where
 // groups are quick, two halves that take turns are no loss: the server works for the one while the

@@ -16,6 +16,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db/engine"
@@ -93,7 +94,14 @@ type Server struct {
 	ctx   context.Context // ends with Close
 	end   func()
 	work  sync.WaitGroup // goroutines that Close waits for
+	epoch atomic.Uint64  // connections made after the first one
 }
+
+// Epoch implements engine.Engine.
+func (v *Server) Epoch() uint64 { return 1 + v.epoch.Load() }
+
+// Reconnect begins an epoch.
+func (v *Server) Reconnect() { v.epoch.Add(1) }
 
 var _ engine.Engine = (*Server)(nil)
 

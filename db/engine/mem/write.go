@@ -3,11 +3,15 @@ package mem
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"gotycoon/db/engine"
 	"gotycoon/ulog"
 )
+
+// errNew is for a group whose writer knows things from before the connection was made.
+var errNew error = &engine.Error{Kind: engine.Undone, Err: errors.New("the connection is a new one")}
 
 // Write makes a group, as far as the faults let it.
 func (v *Server) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
@@ -24,6 +28,10 @@ func (v *Server) write(ctx context.Context, g *engine.Group, o owner, over func(
 		}
 	}
 	f := v.fault(Call{Name: Write, Lane: g.ID.Lane, Seq: g.ID.Seq})
+	if g.Epoch != 0 && g.Epoch < v.Epoch() {
+		over()
+		return engine.Result{}, errNew
+	}
 	if err := pause(ctx, f.Delay); err != nil {
 		over()
 		return engine.Result{}, &engine.Error{Kind: engine.Unknown, Away: true, Err: err}

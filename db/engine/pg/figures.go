@@ -17,6 +17,7 @@ type Figures struct {
 
 	LogBytes int64
 	LogAge   *time.Duration // of the oldest update in the log; nil: it has none
+	LogKeep  time.Duration  // Options.KeepFor
 	// HorizonAge is for how long the first of those has been at work who keep the log's readers
 	// from going on, because they have a stamp and have not committed. 0: nobody does.
 	HorizonAge        time.Duration
@@ -55,6 +56,7 @@ func (e *Engine) Figures(ctx context.Context) (f Figures, err error) {
 		return Figures{}, err
 	}
 	f.Durability, f.Weak = durability(commit, standbys, fsync)
+	f.LogKeep = e.opts.KeepFor
 	seconds := func(of float64) time.Duration { return time.Duration(max(0, of) * float64(time.Second)) }
 	f.OldestTransaction, f.HorizonAge = seconds(oldest), seconds(horizon)
 	if age != nil {

@@ -27,6 +27,7 @@ type link struct {
 	// other side's
 	asked atomic.Int64
 	pid   atomic.Uint32 // of PostgreSQL's process
+	epoch atomic.Uint64 // that it has begun, see engine.Engine; 0: it is not for groups
 	gone  func()        // called when it is closed
 }
 
@@ -110,6 +111,12 @@ func linkOf(c *pgconn.PgConn) *link {
 	}
 	l, _ := conn.(*link)
 	return l
+}
+
+// since reports whether a connection has been there since an epoch.
+func since(c *pgxpool.Conn, epoch uint64) bool {
+	l := linkOf(c.Conn().PgConn())
+	return l != nil && l.epoch.Load() > 0 && l.epoch.Load() <= epoch
 }
 
 var errAlone = errors.New("somebody has told PostgreSQL not to wait for its standby (pg_cancel_backend), which may not have the update")

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,6 +75,8 @@ type Engine struct {
 
 	claiming chan struct{} // who makes a call of claims
 
+	epoch atomic.Uint64 // number of the last connection for groups
+
 	tables sync.Map // of databases (uint16) that are known to have their tables
 	clock  clock
 
@@ -136,6 +139,9 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 		{&e.waiting, waiting}, {&e.transactions, transactions}, {&e.long, long}} {
 		one := pool.Copy()
 		one.MaxConns = int32(p.most)
+		if p.pool == &e.lanes || p.pool == &e.waiting {
+			one.AfterConnect = e.counted(pool.AfterConnect)
+		}
 		if *p.pool, err = pgxpool.NewWithConfig(ctx, one); err != nil {
 			e.closePools()
 			return nil, err
@@ -147,6 +153,20 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// counted has each new connection begin an epoch, once it is ready.
+func (e *Engine) counted(ready func(context.Context, *pgx.Conn) error) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, c *pgx.Conn) error {
+		err := ready(ctx, c)
+		if l := linkOf(c.PgConn()); l != nil && err == nil {
+			l.epoch.Store(e.epoch.Add(1))
+		}
+		return err
+	}
+}
+
+// Epoch returns the number of the newest connection for groups.
+func (e *Engine) Epoch() uint64 { return max(1, e.epoch.Load()) }
 
 // begin asks what is there, and begins to look after it.
 func (e *Engine) begin(ctx context.Context) error {

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,10 +42,17 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
+	if g.Epoch != 0 && !since(c, g.Epoch) {
+		c.Release()
+		return engine.Result{}, errNew
+	}
 	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
 	return s.answer(e.done(c, pool, err, true))
 }
+
+// errNew is for a group whose writer knows things from before the connection was made.
+var errNew error = &engine.Error{Kind: engine.Undone, Err: errors.New("the connection is a new one")}
 
 // done gives a connection back, and says what err means. A connection with an error is closed: it
 // may have a lock that lasts as long as its session.
