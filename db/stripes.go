@@ -44,23 +44,28 @@ func (s *stripes) index(key []byte) int {
 func (s *stripes) of(key []byte) *stripe { return &s.all[s.index(key)] }
 
 // stripeSet is a set of stripes to lock together.
-type stripeSet [stripeCount / 64]uint64
+type stripeSet struct {
+	words [stripeCount / 64]uint64
+	some  uint16 // the words that are not 0: most sets have two or three stripes
+}
 
 // add puts a stripe into the set. It returns false when the stripe is in the set already.
 func (t *stripeSet) add(i int) bool {
 	bit := uint64(1) << (i % 64)
-	if t[i/64]&bit != 0 {
+	if t.words[i/64]&bit != 0 {
 		return false
 	}
-	t[i/64] |= bit
+	t.words[i/64] |= bit
+	t.some |= 1 << (i / 64)
 	return true
 }
 
 // all puts every stripe into the set.
 func (t *stripeSet) all() {
-	for i := range t {
-		t[i] = ^uint64(0)
+	for i := range t.words {
+		t.words[i] = ^uint64(0)
 	}
+	t.some = 1<<len(t.words) - 1
 }
 
 // lock locks the stripes of a set.
@@ -138,8 +143,9 @@ func (s *stripes) newest(t *stripeSet) (at ulog.Stamp) {
 
 // each calls f for the stripes of the set in ascending order.
 func (s *stripes) each(t *stripeSet, f func(*stripe)) {
-	for i, word := range t {
-		for ; word != 0; word &= word - 1 {
+	for some := t.some; some != 0; some &= some - 1 {
+		i := bits.TrailingZeros16(some)
+		for word := t.words[i]; word != 0; word &= word - 1 {
 			f(&s.all[i*64+bits.TrailingZeros64(word)])
 		}
 	}

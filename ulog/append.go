@@ -57,7 +57,6 @@ func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
 		l.stamps.next(now)
 		p.add(l.last, &ups[i])
 	}
-	p.batches++
 	if n := len(ups); n > 0 {
 		l.update = made{l.last, ups[n-1].SID}
 	}

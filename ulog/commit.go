@@ -116,7 +116,7 @@ func (q *queue) join(s Stamp) chan struct{} {
 func (w *writer) lead() {
 	l := w.log
 	if w.company.expected() {
-		runtime.Gosched()
+		w.yield()
 	}
 	g, err := w.take()
 	if err != nil {
@@ -130,6 +130,13 @@ func (w *writer) lead() {
 	w.finish(g)
 }
 
+// yield lets others append before the leader takes the pending records.
+func (w *writer) yield() {
+	before := w.log.Last()
+	runtime.Gosched()
+	w.company.came(w.log.Last() != before)
+}
+
 // take makes the pending records the group to write.
 func (w *writer) take() (group, error) {
 	l := w.log
@@ -137,7 +144,6 @@ func (w *writer) take() (group, error) {
 	defer l.mu.Unlock()
 	g := l.pending.take(l.last, l.note)
 	g.shared = l.newest.readers > 0
-	w.company.came(g.batches)
 	q := &l.queue
 	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
 	return g, l.err

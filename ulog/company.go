@@ -8,17 +8,21 @@ package ulog
 // A writer alone has nobody to wait for, and would pay for it: runtime.Gosched wakes a thread up
 // that looks for work, finds none, and gets into the way of the threads that have some. While
 // others use the cores as well, one set in a hundred then took half a millisecond longer. So a
-// leader yields only while groups are shared, and now and then to see whether they would be: on one
+// leader yields only while that brings updates, and now and then to see whether it would: on one
 // processor nobody can append while the leader writes, however many would.
+//
+// How many updates a group has does not tell. A loop of connections (internal/netio) appends those
+// of all its clients and then leads: its groups are full, and nobody else is about to append.
 type company struct {
-	hope  int // so many groups more the leader yields for, though they have come from one writer
+	hope  int // so many groups more the leader yields for, though nobody has come meanwhile
 	since int // groups since it last yielded without hope
 }
 
 const (
-	// hopeFor: groups are shared by chance. After a shared one the leader yields for so many more.
+	// hopeFor: who comes while a leader yields, comes by chance. After one that has come the leader
+	// yields for so many groups more.
 	hopeFor = 16
-	// lookEvery is how many groups of a writer alone come between two looks for others.
+	// lookEvery is how many groups come between two looks for others while there is no hope.
 	lookEvery = 16
 )
 
@@ -35,10 +39,10 @@ func (c *company) expected() bool {
 	return true
 }
 
-// came notes how many batches are in the group that the leader has taken.
-func (c *company) came(batches int) {
+// came notes whether others have appended while the leader yielded.
+func (c *company) came(others bool) {
 	switch {
-	case batches > 1:
+	case others:
 		c.hope = hopeFor
 	case c.hope > 0:
 		c.hope--

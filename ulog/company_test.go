@@ -9,24 +9,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// yields returns how many of n leaders yield whose groups have so many batches.
-func (c *company) yields(n, batches int) (yields int) {
+// yields returns how many of n leaders yield, where others come whenever one does, or never.
+func (c *company) yields(n int, others bool) (yields int) {
 	for range n {
 		if c.expected() {
 			yields++
+			c.came(others)
 		}
-		c.came(batches)
 	}
 	return yields
 }
 
-func TestALeaderYieldsWhereGroupsAreShared(t *testing.T) {
+func TestALeaderYieldsWhereOthersComeMeanwhile(t *testing.T) {
 	var c company
-	require.Equal(t, 10, c.yields(10*lookEvery, 1), "alone: now and then")
-	require.LessOrEqual(t, c.yields(1, 2), 1)
-	require.Equal(t, 100, c.yields(100, 2), "in company: always")
-	require.Equal(t, hopeFor, c.yields(hopeFor, 1), "groups are shared by chance")
-	require.Equal(t, 1, c.yields(lookEvery, 1), "alone again")
+	require.Equal(t, 10, c.yields(10*lookEvery, false), "nobody: now and then")
+	require.Equal(t, 1, c.yields(lookEvery, true), "others: it finds out")
+	require.Equal(t, 100, c.yields(100, true), "in company: always")
+	require.Equal(t, hopeFor, c.yields(hopeFor, false), "they come by chance")
+	require.Equal(t, 1, c.yields(lookEvery, false), "nobody again")
+}
+
+// A loop of connections appends the updates of many clients and then leads itself: its groups are
+// full, and it must not yield for them.
+func TestFullGroupsOfOneWriterAreNoCompany(t *testing.T) {
+	l, err := Open(t.TempDir(), Options{})
+	require.NoError(t, err)
+	for range 10 * lookEvery {
+		for range 3 {
+			_, err = l.Append(benchUpdates())
+			require.NoError(t, err)
+		}
+		require.NoError(t, l.Wait(l.Last()))
+	}
+	require.Zero(t, l.writer.company.hope)
+	require.NoError(t, l.Close())
 }
 
 // On one processor nobody appends while the leader writes, so only a leader that yields learns of

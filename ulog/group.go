@@ -28,8 +28,6 @@ type group struct {
 	last  Stamp
 	note  note // of the newest position record
 
-	batches int // calls of Append that the records came with
-
 	shared bool // there were readers when the group was taken
 }
 
@@ -80,7 +78,6 @@ type pending struct {
 	waiting []group      // groups to be written before buf, see cut
 	count   uint32       // records in buf
 	notes   uint32       // position records among them
-	batches int          // calls of Append that they came with
 	first   Stamp        // of the first record in buf
 	spare   []byte       // empty buffer to become buf
 }
@@ -125,8 +122,8 @@ func (p *pending) cut(last Stamp, n note) {
 
 // group makes the records in buf a group, and buf empty.
 func (p *pending) group(last Stamp, n note) group {
-	g := group{buf: p.buf, large: p.large, count: p.count, notes: p.notes, first: p.first, last: last, note: n, batches: p.batches}
-	p.buf, p.spare, p.count, p.notes, p.batches = p.spare, nil, 0, 0, 0
+	g := group{buf: p.buf, large: p.large, count: p.count, notes: p.notes, first: p.first, last: last, note: n}
+	p.buf, p.spare, p.count, p.notes = p.spare, nil, 0, 0
 	p.large = nil
 	return g
 }

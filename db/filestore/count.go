@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -211,8 +210,7 @@ func (o *overlay) countOn(lower *below, sum usage, exact bool) (usage, error) {
 const estimateKeys = 1024
 
 // estimate returns about what the database has with o and the layers below, which have sum: it
-// looks up some of the fresh keys. exact reports whether
-// these were all.
+// looks up some of the fresh keys. exact reports whether these were all.
 func (o *overlay) estimate(lower *below, sum usage) (u usage, exact bool, err error) {
 	if !o.countMu.TryLock() { // somebody counts, and has taken the fresh keys
 		return usage{sum.count + o.liveCount, sum.bytes + o.liveBytes}, false, nil
@@ -221,42 +219,31 @@ func (o *overlay) estimate(lower *below, sum usage) (u usage, exact bool, err er
 	if o.total != nil {
 		return *o.total, true, nil
 	}
-	keys, all := o.fresh, 0
-	for rest := keys; len(rest) > 0; all++ {
-		_, rest = nextKey(rest)
-	}
-	step, looked := all/estimateKeys+1, 0
+	all := o.fresh.len()
+	step, i, looked := all/estimateKeys+1, 0, 0
 	var found usage
-	for i := 0; len(keys) > 0; i++ {
-		var key []byte
-		key, keys = nextKey(keys)
-		if i%step != 0 {
-			continue
+	err = o.fresh.each(func(key []byte) error {
+		if i++; (i-1)%step != 0 {
+			return nil
 		}
 		size, err := lower.size(key)
 		if errors.Is(err, run.ErrDamaged) {
-			continue // the merge tells of it; no block of the file keeps updates out of the file
+			return nil // the merge tells of it; no block of the file keeps updates out of the file
 		}
-		if err != nil {
-			return usage{}, false, err
-		}
-		if looked++; size >= 0 {
+		if looked++; size >= 0 && err == nil {
 			found.count++
 			found.bytes += size
 		}
+		return err
+	})
+	if err != nil {
+		return usage{}, false, err
 	}
 	n, of := int64(all), int64(max(1, looked))
 	return usage{
 		max(0, sum.count+o.liveCount-o.below.count-found.count*n/of),
 		max(0, sum.bytes+o.liveBytes-o.below.bytes-found.bytes*n/of),
 	}, looked == all, nil
-}
-
-// nextKey takes the first key from a list of keys.
-func nextKey(keys []byte) (key, rest []byte) {
-	n, w := binary.Uvarint(keys)
-	end := w + int(n)
-	return keys[w:end], keys[end:]
 }
 
 // below is the layers below an overlay; nil: hidden.
@@ -296,16 +283,6 @@ func (b *below) size(key []byte) (int64, error) {
 	return int64(len(key) + len(value)), nil
 }
 
-// cutKeys cuts a list of keys behind about n bytes.
-func cutKeys(keys []byte, n int) (first, rest []byte) {
-	at := 0
-	for at < n {
-		length, w := binary.Uvarint(keys[at:])
-		at += w + int(length)
-	}
-	return keys[:at:at], keys[at:]
-}
-
 // count returns the records in and below o, where sum is the records below. It looks up the fresh
 // keys, but stops after about most bytes of keys. If it stops early, the result counts twice each
 // key that is left over and exists below.
@@ -313,10 +290,7 @@ func (o *overlay) count(lower *below, sum usage, most int) (usage, error) {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
 	o.mu.Lock()
-	keys, rest := o.fresh, []byte(nil)
-	if most < len(keys) {
-		keys, rest = cutKeys(keys, most)
-	}
+	keys, rest := o.fresh.cut(most)
 	o.fresh = rest
 	cleared := o.cleared.Load()
 	own, known := usage{o.liveCount, o.liveBytes}, o.below
@@ -327,7 +301,7 @@ func (o *overlay) count(lower *below, sum usage, most int) (usage, error) {
 	switch {
 	case cleared != o.cleared.Load(): // what was found is void
 	case err != nil: // the keys wait for the next count
-		o.fresh = append(keys, o.fresh...)
+		o.fresh = keys.join(o.fresh)
 	default:
 		o.below.count += found.count
 		o.below.bytes += found.bytes
@@ -343,20 +317,16 @@ func (o *overlay) count(lower *below, sum usage, most int) (usage, error) {
 }
 
 // usage adds up what the listed keys have in the layers.
-func (b *below) usage(keys []byte) (u usage, err error) {
-	for len(keys) > 0 {
-		var key []byte
-		key, keys = nextKey(keys)
+func (b *below) usage(keys keyList) (u usage, err error) {
+	err = keys.each(func(key []byte) error {
 		size, err := b.size(key)
-		if err != nil {
-			return u, err
-		}
-		if size >= 0 {
+		if size >= 0 && err == nil {
 			u.count++
 			u.bytes += size
 		}
-	}
-	return u, nil
+		return err
+	})
+	return u, err
 }
 
 // estimateBytes is how many bytes of keys Estimate looks up at most.
@@ -384,5 +354,5 @@ func (s *Store) Estimate() int64 {
 func (o *overlay) fewFresh() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.fresh) <= estimateBytes/2
+	return o.fresh.size <= estimateBytes/2
 }

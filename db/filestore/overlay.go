@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"encoding/binary"
 	"sync"
 	"sync/atomic"
 
@@ -38,7 +37,7 @@ type overlay struct {
 	liveCount  int64      // records that are not tombstones
 	liveBytes  int64      // their key and value bytes
 	largeBytes int64      // the part of liveBytes in values over largeValue
-	fresh      []byte     // keys not yet looked up below, each with a varint length before it
+	fresh      keyList    // keys not yet looked up below
 	below      usage      // what the looked-up keys have below
 	scratch    []byte
 	keys       [][]byte // of the updates that are being applied
@@ -82,7 +81,7 @@ func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore
 	if o.keys = o.keys[:0]; cap(o.keys) > keepKeys {
 		o.keys = nil
 	}
-	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
+	return o.tree.Bytes() + int64(o.fresh.size), o.largeBytes
 }
 
 // keepKeys is how many updates come together at most whose list of keys is kept for the next ones.
@@ -146,8 +145,7 @@ func (o *overlay) replace(b *memstore.Batch, i int, key, large []byte, made *mem
 	}
 	switch {
 	case !existed && !o.cleared.Load():
-		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))
-		o.fresh = append(o.fresh, key...)
+		o.fresh.add(key)
 	case existed && oldFlag&flagLive != 0:
 		o.liveCount--
 		size := int64(oldSize - valueAt(oldFlag))
@@ -162,7 +160,7 @@ func (o *overlay) clear(b *memstore.Batch) {
 	o.cleared.Store(true)
 	b.Clear()
 	o.liveCount, o.liveBytes, o.largeBytes = 0, 0, 0
-	o.fresh, o.below = nil, usage{}
+	o.fresh, o.below = keyList{}, usage{}
 }
 
 // get looks a key up, first in the tree and then in the flag cleared. A clear works in the opposite

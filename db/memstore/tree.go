@@ -29,6 +29,7 @@ type Tree struct {
 	batch   Batch         // of the Update under way
 	ends    []int         // see splitting
 	leaves  []slab.Addr   // of the keys that were warmed last, in their order; 0 where unknown
+	fingers fingers       // leaves of the latest puts
 	cleared []*slab.Arena // to be released when mu is free
 
 	mu    sync.RWMutex // guards the fields below and the pages
@@ -82,10 +83,14 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 		t.root, _ = newPage(t.arena, 0, pageMin, 0)
 	}
 	p := t.descend(key)
+	leaf := len(t.path) - 1
+	if one := t.fingers.point(t.path[leaf].at); one != nil {
+		one.fence(t.fences(leaf))
+	}
 	i, found := p.search(t.arena, 0, key)
 	if !found {
 		t.count++
-		t.insert(len(t.path)-1, i, key, t.scratch)
+		t.insert(leaf, i, key, t.scratch)
 		return 0, 0, false
 	}
 	e := parseEntry(p.entry(i))
@@ -100,10 +105,15 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 // putAt is put for the i-th of the keys that were warmed. It goes the whole way only where the leaf
 // is unknown, or has to be replaced.
 func (t *Tree) putAt(i int, key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
-	if i >= len(t.leaves) || t.leaves[i] == 0 {
+	leaf := slab.Addr(0)
+	if i < len(t.leaves) {
+		leaf = t.leaves[i]
+	} else {
+		leaf = t.fingers.find(key)
+	}
+	if leaf == 0 {
 		return t.put(key, value, apart)
 	}
-	leaf := t.leaves[i]
 	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
 	p := pageAt(t.arena, leaf)
 	slot, found := p.search(t.arena, 0, key)
@@ -145,10 +155,11 @@ func (t *Tree) fitsOver(p page, i int) bool {
 	return true
 }
 
-// freePage frees a page, and forgets that it was a leaf of warmed keys: other pages may get its
+// freePage frees a page, and forgets that it was the leaf of some keys: other pages may get its
 // keys, or its address. No page gives keys away without being freed, so the other leaves stay
 // right. When there are many, looking through them would take longer than they save.
 func (t *Tree) freePage(at slab.Addr) {
+	t.fingers.forget(at)
 	if len(t.leaves) > mostLeaves {
 		t.leaves = t.leaves[:0]
 	}
@@ -268,6 +279,7 @@ func (t *Tree) rebuild(depth, size int) page {
 		}
 	}
 	p.set(offLast, old.get(offLast))
+	t.fingers.move(t.path[depth].at, at)
 	t.freePage(t.path[depth].at)
 	t.relink(depth, at)
 	return p
@@ -330,6 +342,7 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 func (t *Tree) reset(fresh *slab.Arena) {
 	t.cleared = append(t.cleared, t.arena)
 	t.arena, t.root, t.count = fresh, 0, 0
+	t.fingers.clear()
 	t.leaves = t.leaves[:0]
 }
 

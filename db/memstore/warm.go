@@ -32,10 +32,11 @@ import (
 // which Go offers in assembly only. A load whose result is only added to a sum does the same.
 
 const (
-	warmKeys = 128       // warmed together, so that all of it stays in the nearest caches
-	warmFrom = 512 << 10 // bytes in a store below which all of it is in a cache anyway
-	line     = 64        // bytes that the processor fetches at once
-	warmMost = 8 * line  // of one piece of memory; the processor itself foresees the rest
+	warmKeys  = 128       // warmed together, so that all of it stays in the nearest caches
+	warmLeast = 4         // with fewer, a tree's warming costs what it saves
+	warmFrom  = 512 << 10 // bytes in a store below which all of it is in a cache anyway
+	line      = 64        // bytes that the processor fetches at once
+	warmMost  = 8 * line  // of one piece of memory; the processor itself foresees the rest
 )
 
 // worthwhile reports whether n keys of a store of a size should be warmed.
@@ -113,9 +114,17 @@ func (t *Tree) Warm(keys [][]byte) {
 // warm loads what find and put look at for some keys, and appends the leaves of the keys to leaves.
 // The caller holds writer or mu.
 func (t *Tree) warm(keys [][]byte, leaves []slab.Addr) []slab.Addr {
-	if t.root == 0 || !worthwhile(len(keys), t.arena) {
+	if t.root == 0 || len(keys) < warmLeast || !worthwhile(len(keys), t.arena) {
 		return leaves
 	}
+	return t.warmAll(keys, leaves)
+}
+
+// warmAll is warm without the question. It is a function of its own because of ways: to clear them
+// takes a tenth of a microsecond, and to make room for them on a small stack another one.
+//
+//go:noinline
+func (t *Tree) warmAll(keys [][]byte, leaves []slab.Addr) []slab.Addr {
 	var ways [warmKeys]descent
 	for len(keys) > 0 {
 		n := min(len(keys), warmKeys)

@@ -1,0 +1,79 @@
+package memstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Keys that stand near the latest one are put without a way from the root. They must come to the
+// same places as any others, whatever has become of the leaf meanwhile.
+func TestPutsNearEachOtherAgreeWithAMap(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	tree := NewTree()
+	defer tree.Free()
+	want := map[string]string{}
+	found, at := 0, 0
+	for round := range 40_000 {
+		if r.IntN(20) == 0 {
+			at = r.IntN(3000)
+		}
+		// of different lengths, so that some have no byte behind the prefix of others' pages
+		key := fmt.Sprintf("%0*d", 1+r.IntN(8), at+r.IntN(8))
+		value := fmt.Sprintf("%*d", r.IntN(60), round)
+		switch {
+		case r.IntN(4) == 0 || round > 30_000:
+			_, known := want[key]
+			require.Equal(t, known, tree.Delete([]byte(key)))
+			delete(want, key)
+		case round == 15_000:
+			tree.Free()
+			clear(want)
+		default:
+			tree.Update(nil, func(b *Batch) {
+				if tree.fingers.find([]byte(key)) != 0 {
+					found++
+				}
+				_, size, existed := b.Put(0, []byte(key), []byte(value))
+				before, known := want[key]
+				require.Equal(t, known, existed)
+				require.Equal(t, len(before), size)
+			})
+			want[key] = value
+		}
+		if round%1000 == 0 {
+			checkTree(t, tree)
+		}
+	}
+	checkTree(t, tree)
+	require.Equal(t, len(want), tree.Len())
+	for key, value := range want {
+		got, known := tree.find([]byte(key))
+		require.True(t, known)
+		require.Equal(t, value, string(got))
+	}
+	require.Greater(t, found, 1000)
+}
+
+// A journal whose keys come in order, in front of the record of its state: both leaves are known,
+// whatever page each of them is on.
+func TestAJournalAndItsStateHaveFingers(t *testing.T) {
+	tree := NewTree()
+	defer tree.Free()
+	found := 0
+	const rounds = 5000
+	for i := range rounds {
+		for _, key := range []string{"quota state", fmt.Sprintf("quota journal %06d", i)} {
+			tree.Update(nil, func(b *Batch) {
+				if tree.fingers.find([]byte(key)) != 0 {
+					found++
+				}
+				b.Put(0, []byte(key), fmt.Appendf(nil, "%06d", i))
+			})
+		}
+	}
+	checkTree(t, tree)
+	require.Greater(t, found, 2*rounds*9/10)
+}
