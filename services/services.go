@@ -121,14 +121,9 @@ func NewPort(name string, o Options, commands ...string) *Port {
 	return p
 }
 
-// Serve begins to accept connections on l. serve serves one connection until its end, or until ctx
-// ends because the port is closed.
-func (p *Port) Serve(l net.Listener, serve func(ctx context.Context, socket net.Conn)) {
-	p.server = portserver.Start(l, portserver.Options{Serve: serve, MaxConns: p.MaxConns, Logger: p.Logger})
-}
-
-// ServeResting is Serve for connections that may rest, see portserver.Service.
-func (p *Port) ServeResting(l net.Listener, begin func(ctx context.Context, socket net.Conn, resume func()) portserver.Service) {
+// Serve begins to accept connections on l. begin begins the service of one of them, which may rest;
+// ctx ends when the port is closed. See portserver.Service.
+func (p *Port) Serve(l net.Listener, begin func(ctx context.Context, socket net.Conn, resume func()) portserver.Service) {
 	if tcp, ok := l.(*net.TCPListener); ok && p.Loops != nil {
 		l = netio.ListenBare(tcp)
 	}
@@ -166,13 +161,16 @@ func (p *Port) Move(c *netio.Conn, kind frame.MemberKind, served bool) (over boo
 	return p.Forward.Move(c, kind, nil)
 }
 
-// Open returns the connection that reads from and writes to a socket. Open completes o with the
-// options that all connections of the port share.
-func (p *Port) Open(socket net.Conn, o netio.Options) *netio.Conn {
+// Open returns the connection that reads from and writes to a socket, and may rest: see
+// portserver.Service. It is stopped at the end of ctx, until unstop is called. Open completes o
+// with the options that all connections of the port share.
+func (p *Port) Open(ctx context.Context, socket net.Conn, resume func(), o netio.Options) (c *netio.Conn, unstop func() bool) {
 	o.Timeout, o.Limits, o.Loops, o.Access = p.Timeout, p.Limits, p.Loops, p.Access
-	c := netio.New(socket, p.buffers, o)
+	c = netio.New(socket, p.buffers, o)
 	c.Meter = p.Meter.NewRecorder(socket.RemoteAddr().String())
-	return c
+	c.Ending = ctx
+	c.RestIn(resume)
+	return c, context.AfterFunc(ctx, func() { _ = c.Stop(0) })
 }
 
 // Stop ends the connections and returns when their goroutines have ended.

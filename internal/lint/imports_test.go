@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"httpapi/message":  {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/jsonrows": {"client/wire/tsv"},
 	"binproto":         {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
-	"services/counter": {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "services", "client/wire/counter/frame"},
+	"services/counter": {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver", "services", "client/wire/counter/frame"},
 
 	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs", "internal/words"},
 	"cluster/election": {"internal/vfs"},
@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 
 	"memcache":                      {"access", "client/wire/frame", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/leader":               {"db", "db/dberr", "db/expr", "db/record", "internal/metrics", "services", "ulog", "db/pages"},
-	"services/lock":                 {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/netio", "internal/rawio", "services", "services/leader"},
+	"services/lock":                 {"access", "client/wire/frame", "db", "db/dberr", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver", "internal/rawio", "services", "services/leader"},
 	"services/sequence":             {"client/wire/frame", "db", "db/pages", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
 	"services":                      {"access", "client/wire/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "access/accesstest", "db", "internal/browser", "services", "services/leader", "ulog"},

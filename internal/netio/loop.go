@@ -45,7 +45,8 @@ import (
 //
 // A connection is parked, and belongs to nobody, or it is running, and belongs to one goroutine or
 // to one of the loop's lists. Whoever changes parked to running owns it (rouse). News of a running
-// connection are noted in its state (again), and its owner reads once more before it parks.
+// connection are noted in its state (again), and its owner reads once more before it parks. Others
+// that have something for the owner call it (Call). state.go has the table.
 //
 // A socket tells each arrival once. After a read that has found fewer bytes than it could take,
 // nothing is left, and what arrives later is told: so a request costs no read in vain. The end of

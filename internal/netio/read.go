@@ -35,7 +35,7 @@ func (c *Conn) Advance(n int) { c.r += n }
 
 // WaitByte waits for the next request, until at least one byte is buffered. Only Limits.SetIdle
 // limits this wait. WaitByte sends Out before it waits. After Stop it returns ErrStopped instead of
-// waiting, and where the connection rests in a loop, ErrRests.
+// waiting, and where the connection rests in a loop, ErrRests, or ErrCalled after Call.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
 	c.replies.end(len(c.Out), c.Owed.Confirms())
@@ -176,6 +176,20 @@ func (c *Conn) Fill() error {
 		return ErrSlow
 	}
 	return err
+}
+
+// More reads what has arrived of the rest of a request, without waiting and without sending Out. It
+// reports whether anything has. Only a connection in a loop can do that, and it does not do it when
+// it has read so much that others come first.
+func (c *Conn) More() (bool, error) {
+	if c.bare == nil || c.burst >= readBurst {
+		return false, nil
+	}
+	if err := c.makeRoom(); err != nil {
+		return false, err
+	}
+	n, err := c.readBare()
+	return n > 0, err
 }
 
 // beginLimited prepares a read within a request. If Stop has set a deadline in the past to end an

@@ -23,7 +23,7 @@ type resting struct {
 	loop   *loop
 	resume func() // serves the connection until it rests or ends
 
-	state atomic.Uint32 // parked, running or again
+	state atomic.Uint32 // see state.go
 	over  atomic.Bool   // the client may have ended the stream
 	until atomic.Int64  // when the limit of rest ends, in nanoseconds since 1970; 0: never
 
@@ -32,21 +32,16 @@ type resting struct {
 	drained  bool     // the latest read has found fewer bytes than it could take
 	settling bool     // it is served for its replies alone
 	settler  *settler // that serves it; nil: somebody else does
+	called   bool     // Call has been called before the latest attempt to park
 	lingers  int      // bytes that it may still send, see Linger
 	term     uint64   // in which the loop's leader serves it; 0: somebody else does
 	burst    int      // bytes read since others were served
 }
 
-// The states of a connection. See the essay in loop.go.
-const (
-	running uint32 = iota
-	parked
-	again // running, with news
-)
-
 // RestIn lets the connection rest in the loop of Options.Loops, if there is one and the connection
 // can. WaitByte then returns ErrRests where it would wait, and resume is called, by any goroutine,
-// when the connection is to be served: with WaitByte, as if it had waited.
+// when the connection is to be served: with WaitByte, as if it had waited. See Call for the rest of
+// what WaitByte may return then.
 func (c *Conn) RestIn(resume func()) {
 	if bare, ok := c.net.(*Bare); ok && c.opts.Loops != nil {
 		c.resume, c.place = resume, c.opts.Loops.next.Add(1)
@@ -125,36 +120,6 @@ func (c *Conn) Linger(limit time.Duration, most int) (rests, ok bool) {
 	return false, true
 }
 
-// rouse makes a parked connection the caller's. News of a running one are noted.
-func (r *resting) rouse() bool {
-	for {
-		switch r.state.Load() {
-		case parked:
-			if r.state.CompareAndSwap(parked, running) {
-				return true
-			}
-		case running:
-			if r.state.CompareAndSwap(running, again) {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-}
-
-// park makes the connection nobody's. It fails if there are news.
-func (c *Conn) park() bool {
-	term, settler := c.term, c.settler
-	c.term, c.settler = 0, nil
-	if c.state.CompareAndSwap(running, parked) {
-		return true
-	}
-	c.state.Store(running)
-	c.term, c.settler, c.drained = term, settler, false
-	return false
-}
-
 // defers reports whether somebody else sends the replies in Out, later: they wait for the log, for
 // its disk or for other servers, and the requests of other connections shall not.
 func (c *Conn) defers() bool {
@@ -188,8 +153,14 @@ func (c *Conn) readOrRest() error {
 		if err := c.watch(); err != nil {
 			return err
 		}
-		if (c.drained || !settling) && c.park() {
-			return ErrRests
+		if c.drained || !settling {
+			if c.park() {
+				return ErrRests
+			}
+			if c.called {
+				c.called = false
+				return ErrCalled
+			}
 		}
 		if settling {
 			c.drained = false

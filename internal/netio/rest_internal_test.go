@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const waitLimit = 20 * time.Second // of anything that a test waits for
+
 // bareConn returns a connection that may rest in loops, and its client.
 func bareConn(t *testing.T, loops *Loops) (c *Conn, bare *Bare, client net.Conn) {
 	t.Helper()
@@ -21,7 +23,7 @@ func bareConn(t *testing.T, loops *Loops) (c *Conn, bare *Bare, client net.Conn)
 	client, err = net.Dial("tcp4", ln.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	require.NoError(t, client.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, client.SetDeadline(time.Now().Add(waitLimit)))
 	socket, err := listener.Accept()
 	require.NoError(t, err)
 	bare = socket.(*Bare)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/netio"
+	"gotycoon/services"
 	"gotycoon/services/counter"
 )
 
@@ -28,7 +30,9 @@ func serveForBenchmark() {
 	if err != nil {
 		panic(err)
 	}
-	s := counter.New(counter.Options{})
+	loops := netio.NewLoops(1)
+	defer loops.Close()
+	s := counter.New(counter.Options{Options: services.Options{Loops: loops}})
 	s.Start(l)
 	fmt.Println(l.Addr())
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -12,6 +12,7 @@ import (
 	memberframe "gotycoon/client/wire/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
 )
 
 const (
@@ -31,27 +32,40 @@ type conn struct {
 	tally  *tally
 	held   holding
 	client net.Conn
+	served bool  // a request has been served here
+	reason error // for the end of the connection
+	unstop func() bool
 }
 
-// serve answers the requests of one connection in their order; replies to pipelined requests are
-// sent together. At the end it releases what the connection has acquired.
-func (s *Server) serve(ctx context.Context, socket net.Conn) {
+// begin begins the service of a connection.
+func (s *Server) begin(ctx context.Context, socket net.Conn, resume func()) portserver.Service {
 	s.open.Add(1)
-	defer s.open.Add(-1)
-	number := s.accepted.Add(1)
-	c := &conn{
-		Conn:   s.Open(socket, netio.Options{MaxRequest: bufferSize, Patient: true}),
-		server: s,
-		tally:  &s.tallies[number%tallies],
-		client: socket,
+	c := &conn{server: s, tally: &s.tallies[s.accepted.Add(1)%tallies], client: socket}
+	c.Conn, c.unstop = s.Open(ctx, socket, resume, netio.Options{MaxRequest: bufferSize, Patient: true})
+	return c
+}
+
+// Run implements portserver.Service: it answers requests in their order, until the connection rests
+// or is over. Replies to pipelined requests are sent together.
+func (c *conn) Run() (rests bool) {
+	err := c.run()
+	if errors.Is(err, netio.ErrRests) {
+		return true
 	}
+	c.reason = err
+	return false
+}
+
+// End implements portserver.Service: it releases what the connection has acquired.
+func (c *conn) End() {
+	defer c.server.open.Add(-1)
 	defer c.Close()
-	defer s.table.releaseAll(&c.held)
-	err := c.run(ctx)
-	if err == nil || ctx.Err() != nil {
-		err = c.Flush()
+	defer c.server.table.releaseAll(&c.held)
+	c.unstop()
+	if c.reason == nil || c.Ending.Err() != nil {
+		c.reason = c.Flush()
 	}
-	s.log(err, socket)
+	c.server.log(c.reason, c.client)
 }
 
 func (s *Server) log(err error, socket net.Conn) {
@@ -64,22 +78,22 @@ func (s *Server) log(err error, socket net.Conn) {
 	}
 }
 
-// run answers requests until the connection or the server ends.
-func (c *conn) run(ctx context.Context) error {
-	c.Ending = ctx
-	for served := false; ctx.Err() == nil; served = true {
+// run answers requests until the connection rests, or it or the server ends.
+func (c *conn) run() error {
+	for c.Ending.Err() == nil {
 		if err := c.WaitByte(); err != nil {
 			return err
 		}
-		if head := c.Buffered(); !served && browser.IsRequestStart(head) {
+		if head := c.Buffered(); !c.served && browser.IsRequestStart(head) {
 			// The original waits for the rest of what it takes for a request, and so do we.
 			_, line := browser.Misled(head, "the protocol of counters")
 			c.server.Logger.Info("counter: (" + c.client.RemoteAddr().String() + "): " + line)
 		}
-		if over, err := c.server.Move(c.Conn, memberframe.MemberCounter, served); over {
-			return c.refuseUnmoved(ctx, err)
+		if over, err := c.server.Move(c.Conn, memberframe.MemberCounter, c.served); over {
+			return c.refuseUnmoved(err)
 		}
-		if err := c.next(ctx); err != nil {
+		c.served = true
+		if err := c.next(); err != nil {
 			return err
 		}
 	}
@@ -87,16 +101,16 @@ func (c *conn) run(ctx context.Context) error {
 }
 
 // next answers one request when it is complete.
-func (c *conn) next(ctx context.Context) error {
-	if err := c.need(ctx, frame.HeaderLen); err != nil {
+func (c *conn) next() error {
+	if err := c.need(frame.HeaderLen); err != nil {
 		return err
 	}
 	h := frame.DecodeHeader(c.Buffered())
 	if h.Size > wholeBody {
-		return c.long(ctx, h)
+		return c.long(h)
 	}
 	size := frame.HeaderLen + int(h.Size)
-	if err := c.need(ctx, size); err != nil {
+	if err := c.need(size); err != nil {
 		if errors.Is(err, netio.ErrBusy) {
 			c.outOfMemory(h)
 		}
@@ -111,8 +125,8 @@ func (c *conn) next(ctx context.Context) error {
 
 // refuseUnmoved answers a request for which the primary has not been reached, before its connection
 // ends. Without a reason the connection is over without an answer.
-func (c *conn) refuseUnmoved(ctx context.Context, reason error) error {
-	if reason == nil || c.need(ctx, frame.HeaderLen) != nil {
+func (c *conn) refuseUnmoved(reason error) error {
+	if reason == nil || c.need(frame.HeaderLen) != nil {
 		return nil
 	}
 	h := frame.DecodeHeader(c.Buffered())
@@ -132,13 +146,13 @@ func (c *conn) outOfMemory(h frame.Header) {
 // slow client must not lose what it has acquired. The replies to earlier requests do have a time
 // limit. Fill and Flush report a missed limit by the same error, so need sends the replies first,
 // and knows then that this error of Fill is about reading, and may be ignored.
-func (c *conn) need(ctx context.Context, n int) error {
+func (c *conn) need(n int) error {
 	for len(c.Buffered()) < n {
 		if err := c.Flush(); err != nil {
 			return err
 		}
 		err := c.Fill()
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
+		if err != nil && (c.Ending.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}
 	}
@@ -147,8 +161,8 @@ func (c *conn) need(ctx context.Context, n int) error {
 
 // long answers a request whose body is longer than any that has a meaning. It keeps the first
 // wholeBody bytes of the body and drops the rest.
-func (c *conn) long(ctx context.Context, h frame.Header) error {
-	if err := c.need(ctx, frame.HeaderLen+wholeBody); err != nil {
+func (c *conn) long(h frame.Header) error {
+	if err := c.need(frame.HeaderLen + wholeBody); err != nil {
 		return err
 	}
 	body := bytes.Clone(c.Buffered()[frame.HeaderLen:][:wholeBody])
@@ -157,7 +171,7 @@ func (c *conn) long(ctx context.Context, h frame.Header) error {
 		if seen > maxRequest {
 			return errTooLong
 		}
-		if err := c.need(ctx, 1); err != nil {
+		if err := c.need(1); err != nil {
 			return err
 		}
 		n := min(int64(len(c.Buffered())), left)

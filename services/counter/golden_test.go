@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client/wire/counter/frame"
+	"gotycoon/internal/netio"
 	"gotycoon/services/internal/servicetest"
 )
 
@@ -85,7 +86,8 @@ func TestRecordings(t *testing.T) {
 	all := servicetest.ReadCases[recording](t, "counter.jsonl")
 	for _, r := range all {
 		if differing[r.Name] == "" {
-			t.Run(r.Name, r.play)
+			t.Run(r.Name, func(t *testing.T) { r.play(t, nil) })
+			t.Run(r.Name+" in a loop", func(t *testing.T) { r.play(t, netio.NewLoops(1)) })
 		}
 	}
 	require.Len(t, all, 33)
@@ -99,10 +101,11 @@ type stage struct {
 	conns  map[string]*net.TCPConn
 }
 
-func newStage(t *testing.T, requires []string) *stage {
+func newStage(t *testing.T, requires []string, loops *netio.Loops) *stage {
 	st := &stage{conns: map[string]*net.TCPConn{}}
 	st.clock.Store(1_800_000_000_000)
 	o := Options{Now: func() time.Time { return time.UnixMilli(st.clock.Load()) }}
+	o.Loops = loops
 	for _, tag := range requires {
 		switch tag {
 		case "fresh":
@@ -123,13 +126,14 @@ func newStage(t *testing.T, requires []string) *stage {
 			c.Close()
 		}
 		require.NoError(t, st.server.Close())
+		loops.Close()
 	})
 	return st
 }
 
-func (r *recording) play(t *testing.T) {
+func (r *recording) play(t *testing.T, loops *netio.Loops) {
 	t.Parallel()
-	st := newStage(t, r.Requires)
+	st := newStage(t, r.Requires, loops)
 	for i, step := range r.Steps {
 		t.Logf("step %d", i)
 		if step.Op == "boundary" {

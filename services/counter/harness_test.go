@@ -9,12 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client/wire/counter/frame"
+	"gotycoon/internal/netio"
 	"gotycoon/services/counter"
 )
 
-// start runs a server until the test ends.
+// start runs a server, whose connections rest in loops, until the test ends.
 func start(tb testing.TB, o counter.Options) (*counter.Server, string) {
 	tb.Helper()
+	o.Loops = netio.NewLoops(2) // nil where the system has none
+	o.Loops.Use(2)
+	tb.Cleanup(o.Loops.Close)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	s := counter.New(o)

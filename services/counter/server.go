@@ -108,7 +108,7 @@ func New(o Options) *Server {
 // Start begins to serve the connections of l, which now belongs to the server. It is called once.
 func (s *Server) Start(l net.Listener) {
 	s.workers.Go(s.collector)
-	s.Serve(l, s.serve)
+	s.Serve(l, s.begin)
 }
 
 // Close ends the connections, which releases all resources, and returns when all goroutines have

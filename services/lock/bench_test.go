@@ -41,11 +41,11 @@ func BenchmarkAnswer(b *testing.B) {
 			s, err := New(Options{Fences: &fakeFences{}, Options: services.Options{Meter: metrics.New(metrics.Options{})}})
 			require.NoError(b, err)
 			require.NoError(b, s.table.tokens.Lead())
-			c := s.newConn(&script{lines: lines})
+			c := s.newConn(b.Context(), &script{lines: lines}, nil)
 			c.begin()
 			b.ReportAllocs()
 			for b.Loop() {
-				if c.answerAll() != nil || c.rest() != nil || c.read(b.Context()) != nil {
+				if c.answerAll() != nil || c.rest() != nil || c.read() != nil {
 					b.Fatal("the connection ended")
 				}
 				c.begin()

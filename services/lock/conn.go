@@ -16,14 +16,12 @@ const (
 	keepLines = 4 << 10  // larger buffers for lines are dropped when the connection is idle
 )
 
-// Reasons for the end of a connection that are no failures.
-var (
-	errQuit    = errors.New("the client has quit")
-	errStopped = errors.New("the server stops")
-)
+// errQuit is a reason for the end of a connection that is no failure.
+var errQuit = errors.New("the client has quit")
 
-// conn is one client connection. Its goroutine reads and answers commands. Other goroutines use
-// only session and the fields that session.mu protects (outbox.go).
+// conn is one client connection. Its own goroutine reads and answers commands: the goroutine that
+// serves it, which is another one after each rest in a loop. Other goroutines use only session and
+// the fields that session.mu protects (outbox.go).
 type conn struct {
 	session
 	server *Server
@@ -31,9 +29,12 @@ type conn struct {
 	socket net.Conn
 	raw    syscall.RawConn // nil when the socket has no descriptor, for example a pipe
 	step   step
-	skips  bool // the rest of a line that is too long is being dropped
-	alone  bool // no other goroutine writes to the socket, see outbox.go
+	served bool  // commands have been served here
+	skips  bool  // the rest of a line that is too long is being dropped
+	alone  bool  // no other goroutine writes to the socket, see outbox.go
+	reason error // for the end of the connection
 
+	unstop  func() bool
 	unwatch func() // ends watch; nil: watch has not been called
 
 	// Protected by session.mu. outbox.go has a table of busy and writing.
@@ -47,16 +48,13 @@ type conn struct {
 
 // attempt is a write that does not wait.
 type attempt struct {
-	out        []byte
-	n          int
-	errno      syscall.Errno
-	onWritable func(fd uintptr) bool // try as a value, made once
+	out      []byte
+	n        int
+	errno    syscall.Errno
+	onSocket func(fd uintptr) // try as a value, made once
 }
 
-func (a *attempt) try(fd uintptr) bool {
-	a.n, a.errno = rawio.Write(fd, a.out)
-	return true
-}
+func (a *attempt) try(fd uintptr) { a.n, a.errno = rawio.Write(fd, a.out) }
 
 // say adds a line without counts and key to the replies.
 func (c *conn) say(line string) {

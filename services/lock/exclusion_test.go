@@ -110,55 +110,60 @@ func (w *witness) leave(t *testing.T, p *peer, addr, key string, had tenure, rnd
 // No two clients have a lock at the same time, and whoever has it later has a greater token.
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
-	length := 3 * time.Second
-	if big() {
-		length = 2 * time.Minute
-	}
-	s, addr := start(t, Options{Fences: &fakeFences{}})
-	w := &witness{start: time.Now(), tenures: map[string][]tenure{}, highest: map[string]uint64{}}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	var clients sync.WaitGroup
-	for i := range 16 {
-		clients.Go(func() { w.client(t, addr, rand.New(rand.NewPCG(seed, uint64(i))), length) })
-	}
-	clients.Wait()
-	n := 0
-	for key, list := range w.tenures {
-		slices.SortFunc(list, func(a, b tenure) int { return int(a.token) - int(b.token) })
-		for i := 1; i < len(list); i++ {
-			require.Greater(t, list[i].token, list[i-1].token, key)
-			require.GreaterOrEqual(t, list[i].from, list[i-1].to, "%s: %+v and %+v", key, list[i-1], list[i])
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		length := 3 * time.Second
+		if big() {
+			length = 2 * time.Minute
 		}
-		n += len(list)
-	}
-	t.Logf("%d tenures, %d expiries, %d writes refused", n, w.lapsed, w.stale)
-	require.Greater(t, n, 50)
-	require.Positive(t, w.lapsed)
-	require.Eventually(t, func() bool { return s.Stats().Keys == 0 }, waitLimit, time.Millisecond)
+		s, addr := start(t, Options{Fences: &fakeFences{}})
+		w := &witness{start: time.Now(), tenures: map[string][]tenure{}, highest: map[string]uint64{}}
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		var clients sync.WaitGroup
+		for i := range 16 {
+			clients.Go(func() { w.client(t, addr, rand.New(rand.NewPCG(seed, uint64(i))), length) })
+		}
+		clients.Wait()
+		n := 0
+		for key, list := range w.tenures {
+			slices.SortFunc(list, func(a, b tenure) int { return int(a.token) - int(b.token) })
+			for i := 1; i < len(list); i++ {
+				require.Greater(t, list[i].token, list[i-1].token, key)
+				require.GreaterOrEqual(t, list[i].from, list[i-1].to, "%s: %+v and %+v", key, list[i-1], list[i])
+			}
+			n += len(list)
+		}
+		t.Logf("%d tenures, %d expiries, %d writes refused", n, w.lapsed, w.stale)
+		require.Greater(t, n, 50)
+		require.Positive(t, w.lapsed)
+		require.Eventually(t, func() bool { return s.Stats().Keys == 0 }, waitLimit, time.Millisecond)
+	})
 }
 
 // Among equal requests the order of arrival decides, also over many connections.
 func TestFairness(t *testing.T) {
-	const waiters = 200
-	_, addr := start(t, Options{})
-	a := dial(t, addr)
-	require.Equal(t, "GRANTED 1 0 k 120", a.call("lock k"))
-	var queue []*peer
-	for i := range waiters {
-		p := dial(t, addr)
-		require.Equal(t, fmt.Sprintf("STATUS 1 %d k", i+1), p.call("lock k\nstatus k"))
-		queue = append(queue, p)
-	}
-	a.send("release k")
-	for i, p := range queue {
-		require.Equal(t, fmt.Sprintf("GRANTED 1 %d k 120", waiters-1-i), p.line())
-		if i%7 == 0 {
-			p.Close()
-		} else {
-			p.send("release k")
+	t.Parallel()
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		const waiters = 200
+		_, addr := start(t, Options{})
+		a := dial(t, addr)
+		require.Equal(t, "GRANTED 1 0 k 120", a.call("lock k"))
+		var queue []*peer
+		for i := range waiters {
+			p := dial(t, addr)
+			require.Equal(t, fmt.Sprintf("STATUS 1 %d k", i+1), p.call("lock k\nstatus k"))
+			queue = append(queue, p)
 		}
-	}
-	a.line()
-	require.Eventually(t, func() bool { return a.call("status k") == "STATUS 0 0 k" }, waitLimit, time.Millisecond)
+		a.send("release k")
+		for i, p := range queue {
+			require.Equal(t, fmt.Sprintf("GRANTED 1 %d k 120", waiters-1-i), p.line())
+			if i%7 == 0 {
+				p.Close()
+			} else {
+				p.send("release k")
+			}
+		}
+		a.line()
+		require.Eventually(t, func() bool { return a.call("status k") == "STATUS 0 0 k" }, waitLimit, time.Millisecond)
+	})
 }

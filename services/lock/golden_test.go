@@ -69,7 +69,7 @@ func TestRecordings(t *testing.T) {
 	all := servicetest.ReadCases[recording](t, "lock.jsonl")
 	for _, r := range all {
 		if differing[r.Name] == "" {
-			t.Run(r.Name, r.play)
+			t.Run(r.Name, func(t *testing.T) { t.Parallel(); inLoopsAndAlone(t, r.play) })
 		}
 	}
 	require.Len(t, all, 29)
@@ -82,8 +82,7 @@ type stage struct {
 	peers  map[string]*peer
 }
 
-func (r *recording) play(t *testing.T) {
-	t.Parallel()
+func (r *recording) play(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
 	st := &stage{peers: map[string]*peer{}}
 	st.server, st.addr = start(t, Options{})
 	for i, step := range r.Steps {

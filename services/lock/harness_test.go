@@ -10,12 +10,30 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/netio"
 )
 
 const waitLimit = 20 * time.Second // of anything that a test waits for
 
-// start runs a server until the test ends.
+// start runs a server, whose connections rest in loops, until the test ends.
 func start(tb testing.TB, o Options) (*Server, string) {
+	tb.Helper()
+	o.Loops = netio.NewLoops(2) // nil where the system has none
+	o.Loops.Use(2)
+	tb.Cleanup(o.Loops.Close)
+	return startAlone(tb, o)
+}
+
+// inLoopsAndAlone runs a test with a server whose connections rest in loops, and with one whose
+// connections have goroutines.
+func inLoopsAndAlone(t *testing.T, test func(t *testing.T, start func(testing.TB, Options) (*Server, string))) {
+	t.Run("loops", func(t *testing.T) { t.Parallel(); test(t, start) })
+	t.Run("goroutines", func(t *testing.T) { t.Parallel(); test(t, startAlone) })
+}
+
+// startAlone runs a server, whose connections have goroutines, until the test ends.
+func startAlone(tb testing.TB, o Options) (*Server, string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"unsafe"
+
+	"gotycoon/internal/netio"
 )
 
 // keyStatus is a key with its counts of one moment.
@@ -175,10 +177,11 @@ func buildList[T any](c *conn, build func() []T) ([]T, error) {
 		if err := c.flush(); err != nil { // earlier replies must not wait
 			return nil, err
 		}
+		c.in.Leave()
 		select {
 		case c.server.lists <- struct{}{}:
 		case <-c.server.quit:
-			return nil, errStopped
+			return nil, netio.ErrStopped
 		}
 	}
 	defer func() { <-c.server.lists }()

@@ -13,6 +13,7 @@ import (
 	"gotycoon/client/wire/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
 )
 
 // Start begins to serve the connections of l, which now belongs to the server. It is called once.
@@ -21,71 +22,80 @@ func (s *Server) Start(l net.Listener) {
 	if s.table.tokens != nil {
 		s.workers.Go(func() { s.table.tokens.run(s.quit) })
 	}
-	s.Serve(l, s.serve)
+	s.Serve(l, s.begin)
 }
 
-// serve answers the commands of one connection until it ends. Then it ends the requests of the
-// connection.
-func (s *Server) serve(ctx context.Context, socket net.Conn) {
-	c := s.newConn(socket)
-	defer c.in.Close()
-	c.begin()
-	err := c.run(ctx)
-	if c.unwatch != nil {
-		// unwatch waits until every connection that has lost its right is cut: none of these may be
-		// granted the locks that are released below.
-		c.unwatch()
-	}
-	c.begin()
-	c.step.now = s.now()                                      // new holders get their whole time
-	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // before flush, which may take long
-	if flushErr := c.flush(); err == nil {
-		err = flushErr
-	}
-	s.log(err, socket)
+// begin begins the service of a connection.
+func (s *Server) begin(ctx context.Context, socket net.Conn, resume func()) portserver.Service {
+	return s.newConn(ctx, socket, resume)
 }
 
-func (s *Server) newConn(socket net.Conn) *conn {
-	c := &conn{
-		server: s,
-		socket: socket,
-		in:     s.Open(socket, netio.Options{MaxRequest: readSize, Patient: true}),
-	}
+func (s *Server) newConn(ctx context.Context, socket net.Conn, resume func()) *conn {
+	c := &conn{server: s, socket: socket}
+	c.in, c.unstop = s.Open(ctx, socket, resume, netio.Options{MaxRequest: readSize, Patient: true})
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
-	c.written.L, c.attempt.onWritable = &c.mu, c.attempt.try
+	c.written.L, c.attempt.onSocket = &c.mu, c.attempt.try
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it, writeRest sends the lines
 	}
 	return c
 }
 
+// Run implements portserver.Service.
+func (c *conn) Run() (rests bool) {
+	err := c.run()
+	if errors.Is(err, netio.ErrRests) {
+		return true
+	}
+	c.reason = err
+	return false
+}
+
+// End implements portserver.Service: it ends the requests of the connection.
+func (c *conn) End() {
+	c.unstop()
+	defer c.in.Close()
+	if c.unwatch != nil {
+		// unwatch waits until every connection that has lost its right is cut: none of these may be
+		// granted the locks that are released below.
+		c.unwatch()
+	}
+	c.begin()
+	c.step.now = c.server.now()                                           // new holders get their whole time
+	c.server.table.end(&c.step, &c.session, errors.Is(c.reason, errQuit)) // before flush, which may take long
+	if err := c.flush(); c.reason == nil {
+		c.reason = err
+	}
+	c.server.log(c.reason, c.socket)
+}
+
 func (s *Server) log(err error, socket net.Conn) {
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errQuit), errors.Is(err, errStopped):
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errQuit), errors.Is(err, netio.ErrStopped):
 	case err != nil:
 		s.Logger.Debug("locks: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
 	}
 }
 
-// run answers commands until the connection or the server ends.
-func (c *conn) run(ctx context.Context) error {
-	c.in.Ending = ctx
-	for served := false; ctx.Err() == nil; served = true {
+// run answers commands until the connection rests, or it or the server ends.
+func (c *conn) run() error {
+	for c.in.Ending.Err() == nil {
+		if err := c.read(); err != nil {
+			return err
+		}
+		if over, err := c.server.Move(c.in, frame.MemberLock, c.served); over {
+			return c.unmoved(err)
+		}
+		c.served = true
+		c.begin()
 		if err := c.answerAll(); err != nil {
 			return err
 		}
 		if err := c.rest(); err != nil {
 			return err
 		}
-		if err := c.read(ctx); err != nil {
-			return err
-		}
-		if over, err := c.server.Move(c.in, frame.MemberLock, served); over {
-			return c.unmoved(err)
-		}
-		c.begin()
 	}
-	return errStopped
+	return netio.ErrStopped
 }
 
 // unmoved ends a connection that is not served here. reason says why it has not moved to the
@@ -103,25 +113,39 @@ func (c *conn) unmoved(reason error) error {
 }
 
 // read waits for more bytes, without a time limit: a slow client must not lose what it holds.
-func (c *conn) read(ctx context.Context) error {
-	if len(c.in.Buffered()) == 0 {
-		return c.in.WaitByte()
+func (c *conn) read() error {
+	if len(c.in.Buffered()) > 0 {
+		err := c.in.Fill()
+		if err != nil && c.in.Ending.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		return err
 	}
-	err := c.in.Fill()
-	if err != nil && ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
+	for {
+		err := c.in.WaitByte()
+		if !errors.Is(err, netio.ErrCalled) {
+			return err
+		}
+		if err := c.takeOver(); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
-// answerAll answers the complete lines that are buffered.
+// answerAll answers the complete lines that have come.
 func (c *conn) answerAll() error {
 	for {
 		buffered := c.in.Buffered()
 		end := bytes.IndexByte(buffered, '\n')
 		if end < 0 {
 			c.in.Meter.Done() // not the time in which a slow client takes the replies
-			return c.skipLong(buffered)
+			if err := c.skipLong(buffered); err != nil || len(c.in.Buffered()) == 0 {
+				return err
+			}
+			if more, err := c.in.More(); !more {
+				return err
+			}
+			continue
 		}
 		if err := c.answerLine(buffered[:end]); err != nil {
 			return err

@@ -19,45 +19,132 @@ import (
 
 // A client that does not read what others cause holds up nobody.
 func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
-	const keys = 2500 // more than the buffers of a socket take
-	s, addr := start(t, Options{})
-	a, deaf := dial(t, addr), dial(t, addr)
-	long := strings.Repeat("k", 6000)
-	for i := range keys {
-		require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
-	}
-	for i := range keys {
-		deaf.send("lock %d%s", i, long)
-	}
-	require.Eventually(t, func() bool { return s.Stats().Waiters == keys }, waitLimit, time.Millisecond)
-	for i := range keys {
-		require.Equal(t, "RELEASED", a.call("release %d%s", i, long)[:8])
-	}
-	require.Equal(t, keys, s.Stats().Holders)
-	for i := range keys {
-		require.Equal(t, fmt.Sprintf("GRANTED 1 0 %d%s 120", i, long), deaf.line(), "all is there, in order")
-	}
+	t.Parallel()
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		const keys = 2500 // more than the buffers of a socket take
+		s, addr := start(t, Options{})
+		a, deaf := dial(t, addr), dial(t, addr)
+		long := strings.Repeat("k", 6000)
+		for i := range keys {
+			require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
+		}
+		for i := range keys {
+			deaf.send("lock %d%s", i, long)
+		}
+		require.Eventually(t, func() bool { return s.Stats().Waiters == keys }, waitLimit, time.Millisecond)
+		for i := range keys {
+			require.Equal(t, "RELEASED", a.call("release %d%s", i, long)[:8])
+		}
+		require.Equal(t, keys, s.Stats().Holders)
+		for i := range keys {
+			require.Equal(t, fmt.Sprintf("GRANTED 1 0 %d%s 120", i, long), deaf.line(), "all is there, in order")
+		}
+	})
 }
 
 // What a client does not take at all ends its connection, and frees what it holds.
 func TestAClientThatNeverReadsIsEnded(t *testing.T) {
-	s, addr := start(t, Options{Options: services.Options{Timeout: 50 * time.Millisecond}})
-	a, deaf := dial(t, addr), dial(t, addr)
-	require.Equal(t, "GRANTED 1 0 k 120", deaf.call("lock k"))
-	a.send("lock k")
-	line := "status " + strings.Repeat("k", 8000) + "\n"
-	var sending sync.WaitGroup
-	defer sending.Wait()
-	sending.Go(func() {
-		for {
-			if _, err := deaf.Write([]byte(line)); err != nil {
-				return
+	t.Parallel()
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		s, addr := start(t, Options{Options: services.Options{Timeout: 50 * time.Millisecond}})
+		a, deaf := dial(t, addr), dial(t, addr)
+		require.Equal(t, "GRANTED 1 0 k 120", deaf.call("lock k"))
+		a.send("lock k")
+		line := "status " + strings.Repeat("k", 8000) + "\n"
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		sending.Go(func() {
+			for {
+				if _, err := deaf.Write([]byte(line)); err != nil {
+					return
+				}
 			}
+		})
+		require.Equal(t, "GRANTED 1 0 k 120", a.line())
+		require.Eventually(t, func() bool { return s.Stats().Conns == 1 }, 10*time.Second, time.Millisecond)
+		deaf.Close()
+	})
+}
+
+// What a client says counts although it has not read what others have caused.
+func TestAClientThatDoesNotReadIsHeard(t *testing.T) {
+	const keys = 1500 // more than the buffers of a socket take
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		s, addr := start(t, Options{})
+		a, b, deaf := dial(t, addr), dial(t, addr), dial(t, addr)
+		long := strings.Repeat("k", 6000)
+		require.Equal(t, "GRANTED 1 0 mine 120", deaf.call("lock mine"))
+		b.send("lock mine")
+		for i := range keys {
+			a.call("lock %d%s", i, long)
+			deaf.send("lock %d%s", i, long)
+		}
+		require.Eventually(t, func() bool { return s.Stats().Waiters == keys+1 }, waitLimit, time.Millisecond)
+		for i := range keys {
+			a.call("release %d%s", i, long)
+		}
+		deaf.send("release mine")
+		require.Equal(t, "GRANTED 1 0 mine 120", b.line())
+		for i := range keys {
+			require.Equal(t, fmt.Sprintf("GRANTED 1 0 %d%s 120", i, long), deaf.line())
+		}
+		require.Equal(t, "RELEASED 0 1 mine", deaf.line())
+	})
+}
+
+// Connections end while others send them lines, with and without room for the lines.
+func TestConnectionsEndWhileOthersPush(t *testing.T) {
+	const rounds, keys = 20, 100
+	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
+		s, addr := start(t, Options{})
+		a := dial(t, addr)
+		long := strings.Repeat("k", 6000)
+		for round := range rounds {
+			for i := range keys {
+				require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
+			}
+			deaf := dial(t, addr)
+			require.NoError(t, deaf.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
+			for i := range keys {
+				deaf.send("lock %d%s", i, long)
+			}
+			require.Eventually(t, func() bool { return s.Stats().Waiters == keys }, waitLimit, time.Millisecond)
+			for i := range keys {
+				if i == keys*round/rounds {
+					deaf.Close()
+				}
+				require.Equal(t, "RELEASED", a.call("release %d%s", i, long)[:8])
+			}
+			require.Eventually(t, func() bool { return s.Stats().Conns == 1 && s.Stats().Keys == 0 }, waitLimit, time.Millisecond)
 		}
 	})
-	require.Equal(t, "GRANTED 1 0 k 120", a.line())
-	require.Eventually(t, func() bool { return s.Stats().Conns == 1 }, 10*time.Second, time.Millisecond)
-	deaf.Close()
+}
+
+// A server stops while connections rest, and while others send lines to a client that does not read.
+func TestStopWhileOthersPush(t *testing.T) {
+	const keys = 1000
+	for _, loops := range []*netio.Loops{nil, netio.NewLoops(1)} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		s, err := New(Options{Options: services.Options{Loops: loops}})
+		require.NoError(t, err)
+		s.Start(l)
+		a, deaf, idle := dial(t, l.Addr().String()), dial(t, l.Addr().String()), dial(t, l.Addr().String())
+		long := strings.Repeat("k", 6000)
+		for i := range keys {
+			require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
+			deaf.send("lock %d%s", i, long)
+		}
+		require.Equal(t, "GRANTED", idle.call("lock mine")[:7])
+		require.Eventually(t, func() bool { return s.Stats().Waiters == keys }, waitLimit, time.Millisecond)
+		for i := range keys {
+			a.send("release %d%s", i, long)
+		}
+		require.Equal(t, "RELEASED", a.line()[:8])
+		require.NoError(t, s.Close())
+		require.Zero(t, s.Stats().Keys)
+		loops.Close()
+	}
 }
 
 // Lists that their clients do not read keep nobody from having his own.
@@ -113,7 +200,12 @@ func TestTooManyLinesForAClientEndIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	served := make(chan struct{})
-	serving.Go(func() { defer close(served); s.serve(ctx, socket) })
+	serving.Go(func() {
+		defer close(served)
+		c := s.newConn(ctx, socket, nil)
+		c.Run()
+		c.End()
+	})
 	other := &step{by: &session{push: func() {}}}
 	name := strings.Repeat("k", 8000)
 	_, err = client.Write([]byte("lock " + name + "\n"))

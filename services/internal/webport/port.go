@@ -69,7 +69,7 @@ func New(name string, kind frame.MemberKind, o services.Options, route Route, pa
 }
 
 // Start implements services.Service.
-func (p *Port) Start(l net.Listener) { p.ServeResting(l, p.begin) }
+func (p *Port) Start(l net.Listener) { p.Serve(l, p.begin) }
 
 // session answers the requests of one connection. Replies to pipelined requests share one wait for
 // the log.
@@ -82,10 +82,8 @@ type session struct {
 }
 
 func (p *Port) begin(ctx context.Context, socket net.Conn, resume func()) portserver.Service {
-	s := &session{Conn: p.Open(socket, netio.Options{MaxRequest: maxHead + maxBody}), port: p, socket: socket, body: make([]byte, 0, 64)}
-	s.Ending = ctx
-	s.RestIn(resume)
-	s.unstop = context.AfterFunc(ctx, func() { _ = s.Stop(0) })
+	s := &session{port: p, socket: socket, body: make([]byte, 0, 64)}
+	s.Conn, s.unstop = p.Open(ctx, socket, resume, netio.Options{MaxRequest: maxHead + maxBody})
 	return s
 }
 
