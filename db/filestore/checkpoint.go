@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/internal/procinfo"
 	"gotycoon/internal/rescue"
 )
 
@@ -149,6 +150,7 @@ func (c *checkpointer) stop() {
 
 func (c *checkpointer) run(s *Store) {
 	defer close(c.stopped)
+	procinfo.TakeLongTurns() // clients come first
 	for {
 		select {
 		case <-c.quit:

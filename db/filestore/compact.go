@@ -134,6 +134,7 @@ func (s *Store) beginCompaction(o CompactOptions, suffix string) (*Compaction, e
 		return now, err
 	}
 	go func() {
+		procinfo.TakeLongTurns() // clients come first
 		err := errors.New("a fault of the server, its log has more")
 		defer func() { s.compactor.end(c, err) }()
 		_ = rescue.Do(s.opts.Logger, "the compaction of "+s.path, func() { err = s.compact(c, suffix) })
