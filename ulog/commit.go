@@ -187,6 +187,7 @@ func (w *writer) groupWritten(g *group, records int, at tail) error {
 	if o := l.observer.Load(); o != nil {
 		o.group(int64(g.count-g.notes), g.size())
 	}
+	w.beginEarly(at)
 	copied := g.copyFor(records) // not under mu: whoever appends waits for it
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -55,8 +55,8 @@
 //	read             tail.go (readers at the end), walk.go (Next) → gap.go → reader.go
 //	remove           prune.go → retention.go (what a removal obeys, limits) → files.go
 //	promised stamps  promise.go
-//	write            commit.go (who writes, who waits) → ahead.go → sync.go (fsync, header, next
-//	                 segment);  append.go (a stamp, a record in memory)
+//	write            commit.go (who writes, who waits) → ahead.go → early.go, sync.go (fsync,
+//	                 header, next segment);  append.go (a stamp, a record in memory)
 //	the Log          log.go
 //	on the disk      folder.go (the directory) → scan.go (which records count) → window.go
 //	in memory        newest.go (groups for readers) → group.go (pending records, a group);

@@ -14,6 +14,7 @@ const headerInterval = 900 * time.Millisecond
 
 func (fl *flusher) start(l *Log) {
 	fl.kicked = make(chan struct{}, 1)
+	fl.filled = make(chan struct{}, 1)
 	fl.stop = make(chan struct{})
 	fl.done = make(chan struct{})
 	go func() { _ = rescue.Do(l.logger, "writing the update log "+l.dir, func() { fl.run(l) }) }()
@@ -34,6 +35,8 @@ func (fl *flusher) run(l *Log) {
 			if err = l.write(l.Last()); err == nil && fl.sync.Swap(false) {
 				err = l.writer.syncWritten()
 			}
+		case <-fl.filled:
+			err = l.writer.begin()
 		case now := <-tick.C:
 			due := now.Sub(headed) >= headerInterval
 			if due {

@@ -78,6 +78,7 @@ type writer struct {
 	next    atomic.Bool // the next group begins a segment
 	stated  note        // what the newest written position record says; used by the leader
 	company company     // used by the leader
+	early   tail        // up to where the flusher was asked to have the disk begin; used by the leader
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
@@ -111,7 +112,8 @@ type queue struct {
 // interval behind. It is started by Prepared.Begin and ended by Close.
 type flusher struct {
 	kicked chan struct{}
-	sync   atomic.Bool // a kick asks for a sync as well
+	filled chan struct{} // much was written that the disk has not begun with
+	sync   atomic.Bool   // a kick asks for a sync as well
 	stop   chan struct{}
 	done   chan struct{}
 }

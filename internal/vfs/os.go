@@ -81,6 +81,9 @@ type osFile struct{ *os.File }
 // Sync implements File.
 func (f *osFile) Sync() error { return syncData(f.File) }
 
+// StartSync implements Starter.
+func (f *osFile) StartSync() error { return startSync(f.File) }
+
 // Size implements File.
 func (f *osFile) Size() (int64, error) {
 	fi, err := f.Stat()

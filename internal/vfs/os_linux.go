@@ -25,21 +25,36 @@ func tryLock(f *os.File) error {
 
 // syncData leaves out the times of the file, which saves a journal write when the size has not
 // changed.
-func syncData(f *os.File) error {
+func syncData(f *os.File) error { return call(f, "fdatasync", unix.Fdatasync) }
+
+// startSync starts the writes of all pages that have changed, and leaves out those that are on
+// their way already. A file system that has no such call needs none.
+func startSync(f *os.File) error {
+	return call(f, "sync_file_range", func(fd int) error {
+		err := unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
+			return nil
+		}
+		return err
+	})
+}
+
+// call makes a system call about a file, and holds off a concurrent Close meanwhile.
+func call(f *os.File, name string, make func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	var serr error
-	err = conn.Control(func(fd uintptr) { // holds off a concurrent Close
+	var failed error
+	err = conn.Control(func(fd uintptr) {
 		for {
-			if serr = unix.Fdatasync(int(fd)); !errors.Is(serr, unix.EINTR) {
+			if failed = make(int(fd)); !errors.Is(failed, unix.EINTR) {
 				return
 			}
 		}
 	})
-	if err = errors.Join(err, serr); err != nil {
-		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+	if err = errors.Join(err, failed); err != nil {
+		return &os.PathError{Op: name, Path: f.Name(), Err: err}
 	}
 	return nil
 }

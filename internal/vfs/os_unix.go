@@ -24,3 +24,5 @@ func tryLock(f *os.File) error {
 }
 
 func syncData(f *os.File) error { return f.Sync() }
+
+func startSync(*os.File) error { return nil } // no such call

@@ -29,6 +29,14 @@ type File interface {
 	Size() (int64, error)
 }
 
+// A Starter is a File that can begin early with the work of the next Sync.
+type Starter interface {
+	// StartSync has the disk begin with what was written to the file so far, and does not wait for
+	// the disk. StartSync promises nothing about what survives a power cut. An error is as final as
+	// that of Sync.
+	StartSync() error
+}
+
 // An FS opens and names files. Creating, renaming and removing names survives a power cut after
 // SyncDir.
 type FS interface {

@@ -56,6 +56,7 @@ func TestFile(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.WriteAt([]byte("hello"), 3)
 	require.NoError(t, err)
+	require.NoError(t, f.(vfs.Starter).StartSync())
 	require.NoError(t, f.Sync())
 	size, err := f.Size()
 	require.NoError(t, err)

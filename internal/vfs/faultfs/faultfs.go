@@ -22,6 +22,8 @@ type FS struct {
 	space   int64
 	onWrite func()
 	onSync  func()
+	starts  int
+	start   error         // of StartSync
 	hung    chan struct{} // changes wait until it is closed; nil: the disk answers
 }
 
@@ -117,6 +119,20 @@ func (fs *FS) Syncs() int {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return fs.sync.calls
+}
+
+// Starts returns the number of calls of StartSync so far.
+func (fs *FS) Starts() int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.starts
+}
+
+// FailStart makes every StartSync from now on fail.
+func (fs *FS) FailStart(err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.start = err
 }
 
 // OpenFile implements vfs.FS.
@@ -245,4 +261,12 @@ func (f *file) Sync() error {
 		return err
 	}
 	return f.File.Sync()
+}
+
+// StartSync implements vfs.Starter. It is counted, and begins nothing.
+func (f *file) StartSync() error {
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	f.fs.starts++
+	return f.fs.start
 }
