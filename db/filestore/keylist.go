@@ -36,7 +36,8 @@ func (l *keyList) cut(n int) (first, rest keyList) {
 		at++
 	}
 	first.pieces = l.pieces[:at:at]
-	rest.pieces, rest.size = l.pieces[at:], l.size-first.size
+	// In an array of its own: else the first pieces would stay in memory as long as the rest.
+	rest.pieces, rest.size = append([][]byte(nil), l.pieces[at:]...), l.size-first.size
 	return first, rest
 }
 

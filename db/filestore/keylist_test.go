@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -55,6 +57,20 @@ func TestKeyListsAgreeWithASlice(t *testing.T) {
 		require.Equal(t, len(want), list.len())
 	}
 	require.Equal(t, want, keysOf(t, list))
+}
+
+// Keys that were counted are not kept in memory by those that come later.
+func TestCutKeysAreGivenBack(t *testing.T) {
+	var list keyList
+	for i := 0; i < 100_000 || len(list.pieces) == cap(list.pieces); i++ {
+		list.add(fmt.Append(nil, i))
+	}
+	gone := weak.Make(&list.pieces[0][0])
+	_, list = list.cut(list.size)
+	list.add([]byte("later"))
+	runtime.GC()
+	require.Nil(t, gone.Value())
+	require.Equal(t, []string{"later"}, keysOf(t, list))
 }
 
 func TestAKeyListStopsAtAnError(t *testing.T) {

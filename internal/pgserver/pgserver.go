@@ -184,7 +184,7 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 func (s *Server) URL(database string) string {
 	at := "postgres://postgres@" + s.Addr() + "/" + database + "?sslmode=disable"
 	if s.pass != "" {
-		at += "&passfile=" + url.QueryEscape(s.pass)
+		at += "&passfile=" + strings.ReplaceAll(url.QueryEscape(s.pass), "+", "%20") // libpq knows no "+"
 	}
 	return at
 }

@@ -32,7 +32,8 @@ func syncData(f *os.File) error { return call(f, "fdatasync", unix.Fdatasync) }
 func startSync(f *os.File) error {
 	return call(f, "sync_file_range", func(fd int) error {
 		err := unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE)
-		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
+		switch {
+		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ESPIPE), errors.Is(err, unix.EPERM):
 			return nil
 		}
 		return err

@@ -71,10 +71,10 @@
 // the same records all the time they soon stop guessing.
 //
 // A revision names one group for ever, unless the engine was taken back to the past and gave a lane
-// to two servers. That cuts all connections, so after any failed call, and when there is a new
-// connection, the lane forgets everything; and a group with guesses does not go over a connection
-// that is younger than they are (engine.Group.Epoch). Otherwise they last: who counts something now
-// and then need not read it each time.
+// to two servers. That cuts all connections, so after any failed call, when there is a new
+// connection, and when the last answer was more than a second ago, the lane forgets everything; and
+// a group with guesses does not go over a connection that is younger than they are
+// (engine.Group.Epoch).
 //
 // # Whole groups
 //

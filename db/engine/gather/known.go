@@ -34,9 +34,10 @@ const (
 	largestGuess = 1 << 10  // bytes of a value
 	leastValue   = 16       // room for less is not given up
 
-	// for how long after the engine's last answer guesses are kept: records of clients who have
-	// gone need no room
-	guessesLast = time.Minute
+	// for how long after the engine's last answer what is known counts. An engine that was taken
+	// back to the past may give a lane's number away again, and then two groups have one revision:
+	// the longer a guess lasts, the more likely its revision is such a one
+	guessesLast = time.Second
 
 	firstCredit = 200
 	mostCredit  = 1000

@@ -58,13 +58,13 @@ func TestWhatIsKnownIsNotRead(t *testing.T) {
 		adds(0, "of a set that was blind as well")
 		fails = true
 		adds(1, "a group had no answer: who knows which engine this is")
-		time.Sleep(50 * time.Second) //lint:sleep a pause of the clients, on a clock of the test
+		time.Sleep(900 * time.Millisecond) //lint:sleep a pause of the clients, on a clock of the test
 		adds(0, "there is still the same connection")
 		w.engines[0].Reconnect()
 		adds(1, "a new connection: who knows whether to the same engine")
 		late = true // behind the look at what is known
 		adds(1, "a new connection in the middle of a group")
-		time.Sleep(2 * time.Minute) //lint:sleep a long pause of the clients, on a clock of the test
+		time.Sleep(2 * time.Second) //lint:sleep a long pause of the clients, on a clock of the test
 		adds(1, "that was long ago")
 		_, err = do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{key("n")}, Blind: true, Body: func(v *gather.View) error {
 			v.Remove(key("n"))
