@@ -14,9 +14,20 @@ var errNoFigures = errors.New("the system does not tell how long threads wait fo
 // cores are figures of the system; times are sums since the start.
 type cores struct {
 	ran    time.Duration // what the threads of the server have run
+	awake  time.Duration // of that, what leaders of loops have waited awake for news
 	waited time.Duration // what they have stood in line for a core
 	idle   time.Duration // what no process has used, of all cores
 	busy   int           // threads of all processes that run or stand in line at the moment
+}
+
+// figuresWith returns a function that reads the figures of the system. awake returns what only the
+// loops know.
+func figuresWith(awake func() time.Duration) func() (cores, error) {
+	return func() (cores, error) {
+		sum, err := readCores("/proc")
+		sum.awake = awake()
+		return sum, err
+	}
 }
 
 // readCores adds up the figures of the system below proc, which is /proc.

@@ -83,10 +83,8 @@ func (c *crowd) look(now time.Time, n int, sum cores) int {
 	if c.begun.IsZero() {
 		c.begin(now, sum)
 	} else if length >= crowdEvery {
-		part := func(d time.Duration) float64 { return float64(d) / float64(length) }
-		w := window{ran: part(sum.ran - c.since.ran), waited: part(sum.waited - c.since.waited)}
-		w.idle = part(sum.idle - c.since.idle)
-		w.others = float64(c.busy)/float64(c.looks) - w.ran - w.waited
+		w := windowOf(c.since, sum, length)
+		w.others = float64(c.busy)/float64(c.looks) - w.threads()
 		c.decide(now, n, w)
 		c.begin(now, sum)
 	}
@@ -110,9 +108,22 @@ func (c *crowd) begin(now time.Time, sum cores) {
 // window is what a window has found, in cores, which is threads on the average.
 type window struct {
 	ran, waited float64 // threads of the server
-	idle        float64
+	awake       float64 // threads of the server that kept vigil, which is neither
+	idle        float64 // vigils are idle, too: they end when others need the core
 	others      float64 // threads of others that ran or stood in line
 }
+
+// windowOf returns what has come to the figures in a time, without others.
+func windowOf(since, sum cores, length time.Duration) window {
+	part := func(d time.Duration) float64 { return float64(d) / float64(length) }
+	w := window{waited: part(sum.waited - since.waited), awake: part(sum.awake - since.awake)}
+	w.ran = part(sum.ran-since.ran) - w.awake
+	w.idle = part(sum.idle-since.idle) + w.awake
+	return w
+}
+
+// threads returns how many threads of the server ran or stood in line.
+func (w window) threads() float64 { return w.ran + w.waited + w.awake }
 
 // decide ends a window.
 func (c *crowd) decide(now time.Time, n int, w window) {

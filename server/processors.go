@@ -61,14 +61,14 @@ type usage struct {
 }
 
 // newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. The first
-// pages are cold.
-func newProcessors(c *db.Catalog, syncEach bool) *processors {
+// pages are cold. awake returns how long leaders of loops have waited awake.
+func newProcessors(c *db.Catalog, syncEach bool, awake func() time.Duration) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
 	p := &processors{always: syncEach, onDisk: anyOnDisk(c), beats: newPace()}
 	p.usage, p.use = usageSoFar, useProcessors
-	p.cores = func() (cores, error) { return readCores("/proc") }
+	p.cores = figuresWith(awake)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	if p.onDisk {
 		p.until = time.Now().Add(coldFor)

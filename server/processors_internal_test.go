@@ -166,6 +166,15 @@ func TestProcessorsComeBack(t *testing.T) {
 }
 
 // The server tries again, after longer and longer rests, and after a short one when fewer
+// A server that waits awake for news has no use for more processors.
+func TestVigilsBringNoProcessorsBack(t *testing.T) {
+	m := crowded(t)
+	for range 100 {
+		m.sum.awake += processorsEvery / 3
+		require.Equal(t, 1, m.pass(processorsEvery, 1, 0, 0.6))
+	}
+}
+
 // processors have been right for a while.
 func TestAttemptsBecomeRare(t *testing.T) {
 	m := pretend(2)

@@ -44,7 +44,7 @@ func newSpread(loops *netio.Loops) *spread {
 	return &spread{
 		n: 1, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
 		most:  func() int { return runtime.GOMAXPROCS(0) },
-		cores: func() (cores, error) { return readCores("/proc") },
+		cores: figuresWith(loops.Awake),
 	}
 }
 
@@ -61,13 +61,8 @@ func (s *spread) look(now time.Time) {
 		return // the system has no figures
 	}
 	if !s.begun.IsZero() {
-		length := float64(now.Sub(s.begun))
-		w := window{
-			ran:    float64(sum.ran-s.since.ran) / length,
-			waited: float64(sum.waited-s.since.waited) / length,
-			idle:   float64(sum.idle-s.since.idle) / length,
-		}
-		s.others += (float64(sum.busy) - w.ran - w.waited - s.others) * float64(spreadEvery) / float64(time.Second)
+		w := windowOf(s.since, sum, now.Sub(s.begun))
+		s.others += (float64(sum.busy) - w.threads() - s.others) * float64(spreadEvery) / float64(time.Second)
 		s.decide(now, w)
 	}
 	s.begun, s.since = now, sum

@@ -49,6 +49,15 @@ func TestLoopsAreAddedWhereCoresAreIdle(t *testing.T) {
 	require.Equal(t, 4, m.pass(time.Minute, 4, 0.1, 0))
 }
 
+// A loop that waits awake for news is not busy.
+func TestLoopsThatKeepVigilAreEnough(t *testing.T) {
+	m := spreadOn(4)
+	for range 100 {
+		m.sum.awake += spreadEvery / 2
+		require.Equal(t, 1, m.pass(spreadEvery, 1, 0, 3))
+	}
+}
+
 // Loops that stand in line for a core are too many. The next attempt waits longer and longer.
 func TestLoopsAreTakenBackWhereOthersUseTheCores(t *testing.T) {
 	m := spreadOn(2)

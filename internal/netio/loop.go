@@ -85,6 +85,8 @@ type loop struct {
 	looks      uint64            // of watch
 	away       map[uint64]uint64 // terms of leaders that have lost the leadership to watch and serve on, with the look
 	scattering int               // so many looks more each connection has a goroutine
+
+	vigil vigil // belongs to the leader, between two rounds
 }
 
 const (
@@ -100,6 +102,7 @@ const (
 type Loops struct {
 	loops  []*loop
 	turns  turns
+	awake  atomic.Int64  // nanoseconds of vigils
 	next   atomic.Uint32 // place of the next connection
 	used   atomic.Uint32 // so many of loops are used
 	asleep atomic.Bool   // watch rests
@@ -221,12 +224,11 @@ func (l *loop) takeLocked() *Conn {
 
 // begin begins a round. It reports whether there is one: not after Close.
 func (l *loop) begin(wait bool) bool {
-	if !l.poller.slept() {
-		l.all.turns.take()
-	}
-	if l.poller.poll(wait) != nil {
+	l.letOthers()
+	if l.poller.poll(wait, l.mayKeepVigil) != nil {
 		return false
 	}
+	l.endVigil()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ready, l.later = l.later, l.ready
