@@ -158,6 +158,7 @@ func (p *Port) Move(c *netio.Conn, kind frame.MemberKind, served bool) (over boo
 	case ok && !denied.Unknown:
 		return true, denied
 	}
+	c.Leave() // the primary may be long in coming
 	return p.Forward.Move(c, kind, nil)
 }
 

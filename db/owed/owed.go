@@ -128,6 +128,14 @@ func (p *Pending) Waiting() Wait {
 	return most
 }
 
+// OneLog returns the only log for which something is collected, nil if there are several or none.
+func (p *Pending) OneLog() *ulog.Log {
+	if p.owed[1].log != nil || len(p.more) > 0 {
+		return nil
+	}
+	return p.owed[0].log
+}
+
 // WaitLogs returns when this server's logs have every collected update. What other servers must
 // confirm stays collected.
 func (p *Pending) WaitLogs() error {

@@ -74,8 +74,9 @@ type loop struct {
 	served     int
 	owing      []*Conn // whose replies leave at the end of the round; those before settled have left
 	settled    int
-	slow       []*Conn           // whose replies wait for another server
+	slow       []*Conn           // whose replies wait for another server, or another disk
 	unsynced   []*Conn           // whose replies wait for the disk
+	disk       any               // the log that they wait for
 	settling   bool              // there is a settler, which sends them
 	later      []*Conn           // to be served in the next round
 	term       uint64            // of the leader
@@ -186,13 +187,14 @@ func (l *loop) take(term uint64) *Conn {
 		}
 		l.busy = false
 		slow, wait := l.slow, len(l.later) == 0
+		alone := len(slow) == 0 && len(l.unsynced) == 0 && !l.settling && l.scattering == 0
 		l.slow = nil
 		if len(l.unsynced) > 0 && !l.settling {
 			l.settle()
 		}
 		l.mu.Unlock()
 		settleEach(slow)
-		if !l.begin(wait) {
+		if !l.begin(wait, alone) {
 			return nil
 		}
 	}
@@ -222,10 +224,15 @@ func (l *loop) takeLocked() *Conn {
 	return nil
 }
 
-// begin begins a round. It reports whether there is one: not after Close.
-func (l *loop) begin(wait bool) bool {
-	l.letOthers()
-	if l.poller.poll(wait, l.mayKeepVigil) != nil {
+// begin begins a round. It reports whether there is one: not after Close. alone says that no other
+// goroutine works for the loop.
+func (l *loop) begin(wait, alone bool) bool {
+	l.letOthers(alone)
+	vigil := l.mayKeepVigil
+	if !alone {
+		vigil = noVigil
+	}
+	if l.poller.poll(wait, vigil) != nil {
 		return false
 	}
 	l.endVigil()

@@ -130,7 +130,7 @@ func (p *poller) asks(uintptr) bool {
 		return false
 	}
 	p.arm(true)
-	return p.take() // Go's poller may not hear of what has come before
+	return p.take() || p.failed != nil // Go's poller may not hear of what has come before
 }
 
 // keepVigil asks for events again and again, for as long as the vigil may take, and reports whether

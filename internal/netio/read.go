@@ -37,6 +37,14 @@ func (c *Conn) Advance(n int) { c.r += n }
 // limits this wait. WaitByte sends Out before it waits. After Stop it returns ErrStopped instead of
 // waiting, and where the connection rests in a loop, ErrRests, or ErrCalled after Call.
 func (c *Conn) WaitByte() error {
+	err := c.waitByte()
+	if !errors.Is(err, ErrRests) && c.settler != nil {
+		c.Leave() // whatever its goroutine does next, it sends no replies of others
+	}
+	return err
+}
+
+func (c *Conn) waitByte() error {
 	c.endRequest()
 	c.replies.end(len(c.Out), c.Owed.Confirms())
 	if c.r < c.w && len(c.Out) < flushSize {

@@ -130,7 +130,10 @@ func (c *Conn) defers() bool {
 	case owed.Log:
 		return c.loop.queue(c, &c.loop.owing)
 	case owed.Disk:
-		return c.loop.queue(c, &c.loop.unsynced)
+		if log := c.Owed.OneLog(); log != nil && c.loop.shares(log) {
+			return c.loop.queue(c, &c.loop.unsynced)
+		}
+		return c.loop.queue(c, &c.loop.slow)
 	case owed.Servers:
 		return c.loop.queue(c, &c.loop.slow)
 	}

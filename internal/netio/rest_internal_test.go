@@ -116,6 +116,48 @@ func TestASettlerSendsWhatComesMeanwhile(t *testing.T) {
 	require.Empty(t, l.unsynced)
 }
 
+// A connection may end while its reply is sent, and its end may take long: nobody waits for that.
+func TestAnEndKeepsNobodyFromAReply(t *testing.T) {
+	loops := idleLoops(t, 1)
+	l := loops.loops[0]
+	ends, _, _ := bareConn(t, loops)
+	next, _, _ := bareConn(t, loops)
+	served := make(chan struct{})
+	ends.RestIn(func() {
+		if ends.WaitByte() == ErrStopped {
+			<-served
+		}
+	})
+	next.RestIn(func() { close(served) })
+	require.NoError(t, ends.Stop(time.Minute))
+	l.mu.Lock()
+	l.unsynced = []*Conn{ends, next}
+	l.settle()
+	l.mu.Unlock()
+	select {
+	case <-served:
+	case <-time.After(20 * time.Second):
+		t.Error("the reply of another connection waits")
+		close(served)
+	}
+	loops.work.Wait()
+}
+
+// A settler waits for one log.
+func TestASettlerHasOneLog(t *testing.T) {
+	l := idleLoops(t, 1).loops[0]
+	a, b := new(int), new(int)
+	require.True(t, l.shares(a))
+	l.unsynced = append(l.unsynced, nil)
+	require.True(t, l.shares(a))
+	require.False(t, l.shares(b))
+	l.unsynced, l.settling = nil, true
+	require.False(t, l.shares(b))
+	l.settling = false
+	require.True(t, l.shares(b))
+	require.True(t, l.shares(a), "nothing waits yet")
+}
+
 // The term of a leader says nothing in another loop: there the same number is somebody else's.
 func TestAConnectionThatMovesHasNoLeader(t *testing.T) {
 	loops := idleLoops(t, 2)

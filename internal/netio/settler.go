@@ -19,11 +19,13 @@ package netio
 //	leader   serve A B C D │ serve E F G …                         │ serve A B …
 //	settler                │ fsync {A B C D}, replies of A B C D   │ fsync {E F G …}, replies
 //
-// A client may not take its reply. The settler of its connection then waits for the client alone: a
-// new settler goes on with the other replies (Leave, as for the leader).
+// A client may not take its reply, or its connection may end, which can take long. The settler of
+// its connection is then there for this connection alone: a new settler goes on with the other
+// replies (Leave, as for the leader).
 //
-// Replies that wait for other servers have a goroutine each: a server may confirm the one soon and
-// the other never.
+// A settler waits for one log, so that the disk of one database keeps nobody waiting who has changed
+// another. Replies that wait for another log meanwhile, or for other servers, have a goroutine each:
+// a server may confirm the one soon and the other never.
 //
 // Rejected: the leader syncs the log itself at the end of its round, as servers with one thread do,
 // as long as no other requests come and the disk is quick. No thread has to be woken for an fsync
@@ -34,6 +36,16 @@ type settler struct {
 	conns []*Conn // whose replies it sends
 	sent  int     // those before have been served
 	left  bool    // another settler has the rest
+}
+
+// shares reports whether the settler sends replies that wait for a log.
+func (l *loop) shares(log any) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.unsynced) == 0 && !l.settling {
+		l.disk = log
+	}
+	return l.disk == log
 }
 
 // settle starts a settler. The caller holds mu.

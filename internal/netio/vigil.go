@@ -35,22 +35,25 @@ import "time"
 //
 // Another thread that wants the core gets it, as from any thread that runs, and the vigil has an
 // interruption. Goroutines that are ready are taken over by processors that are idle. If none is,
-// or the leader has the only processor, they wait for a millisecond at most: as long as they wait
-// for a leader that is always busy (turn.go), and then their turn takes time. Where either happens
-// several times, vigils end until the next trial: the server may have the right to use all of a
-// core, but not for nothing.
+// or the leader has the only processor, they wait for vigilTurn: less than for a busy leader, which
+// yields after each round. Then their turn takes time. Where vigils or turns are long several
+// times, vigils end until the next trial: the server may have the right to use all of a core, but
+// not for nothing. While other goroutines work for the loop (a settler, connections that wait for
+// other servers), its leader keeps none.
 //
 // The time of vigils is counted (Awake). The server takes it for time in which a core was idle
 // when it decides how many loops and processors there are (server/spread.go, crowd.go).
 //
 // # What was tried and rejected
 //
-// Figures are still to be taken with trials. What they rest on (64 connections for one lock, gets at
-// half of what a server can do; server's CPU per request): always awake for up to 50 µs, the lock
-// made 123,000 requests/s instead of 46,000 to 53,000 and took 7.8 µs instead of 13.4, while gets
-// took 16.0 µs instead of 11.0: so vigils must not depend on the length of waits alone, as those of
-// KVM do. With 15 µs it was 78,000/s and 11.4 µs. To sleep in the epoll itself instead of in Go's
-// poller made 52,000 to 59,000/s.
+// Measured: 64 connections for one lock, and gets at half of what a server can do, with the server's
+// CPU per request. Without vigils the lock made 50,438 and 53,251 requests/s in 13.1
+// and 13.8 µs, and a get took 11.0 µs; with these trials 93,525 and 119,187/s, 10.7 and 8.1 µs, and
+// 11.0 and 11.2 µs.
+//
+// Always awake for up to 50 µs, a get took 16.0 µs: so vigils must not depend on the length of waits
+// alone, as those of KVM do. With 15 µs at most the lock made 78,000/s and a get took 11.4 µs. To
+// sleep in the epoll itself instead of in Go's poller made 52,000 to 59,000/s.
 type vigil struct {
 	phase   phase
 	pays    bool      // the latest trial has paid
@@ -74,6 +77,7 @@ const (
 
 const (
 	longestVigil = 50 * time.Microsecond
+	vigilTurn    = 100 * time.Microsecond // between two turns of other goroutines
 	trialFor     = 10 * time.Millisecond  // each of its two phases
 	paidFor      = 200 * time.Millisecond // after a trial that has paid
 	leastRest    = 100 * time.Millisecond // after one that has not
@@ -155,17 +159,18 @@ func (l *loop) endVigil() {
 	}
 }
 
-// letOthers lets other goroutines run, if the latest poll has not. Between vigils they have a turn
-// once in turnEvery: to offer them one each time would wake a thread that looks for them.
-func (l *loop) letOthers() {
+// letOthers lets other goroutines run, if the latest poll has not. Between vigils of a leader alone
+// they have a turn once in vigilTurn: to offer them one each time would wake a thread that looks for
+// them.
+func (l *loop) letOthers(alone bool) {
 	p, v := l.poller, &l.vigil
 	switch {
 	case p.slept():
-	case p.kept == 0:
+	case p.kept == 0 || !alone:
 		l.all.turns.take()
 	default:
 		began := time.Now()
-		if began.Sub(v.turned) < turnEvery {
+		if began.Sub(v.turned) < vigilTurn {
 			return
 		}
 		l.all.turns.take()
@@ -175,6 +180,9 @@ func (l *loop) letOthers() {
 		}
 	}
 }
+
+// noVigil is the length of the vigils of a leader for whose loop other goroutines work.
+func noVigil(time.Time) time.Duration { return 0 }
 
 // Awake returns the time that leaders have spent in vigils: they used cores, and had nothing to do.
 func (all *Loops) Awake() time.Duration {

@@ -41,11 +41,17 @@ import (
 // for each reply. The field stays right while busy is set: no other begins to write then, so once
 // writing is false it stays false.
 
-// begin sets busy: from now on others leave their lines to the connection's goroutine.
+// begin sets busy: from now on others leave their lines to the connection's goroutine. In a loop it
+// waits for who writes, which is never long: what the socket does not take is put back, and has to
+// be sent before the replies to come.
 func (c *conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy, c.alone = true, !c.writing
+	c.busy = true
+	if c.writing && c.in.InLoop() {
+		c.awaitWriter()
+	}
+	c.alone = !c.writing
 }
 
 // rest sends all lines and clears busy: from then on others send the lines that they leave. Where a

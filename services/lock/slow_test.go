@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -294,4 +295,49 @@ func churn(t *testing.T, addr string, pairs int) {
 		})
 	}
 	clients.Wait()
+}
+
+// What the socket has not taken of a line that others send is sent before the connection's own
+// replies: begin waits until it is put back.
+func TestTheRestOfALineComesFirst(t *testing.T) {
+	loops := netio.NewLoops(1)
+	require.NotNil(t, loops)
+	defer loops.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	bare := netio.ListenBare(listener.(*net.TCPListener))
+	defer bare.Close()
+	s, err := New(Options{Options: services.Options{Loops: loops}})
+	require.NoError(t, err)
+	client := dial(t, bare.Addr().String())
+	socket, err := bare.Accept()
+	require.NoError(t, err)
+	defer socket.Close()
+	c := s.newConn(context.Background(), socket, func() {})
+	defer c.in.Close()
+	other := &step{by: &session{push: func() {}}}
+	other.tell(&c.session, "k", reply{word: wordTimeout})
+	c.mu.Lock()
+	line := c.takeLines()
+	c.mu.Unlock()
+	whole := string(line)
+	c.attempt.out = line[:3]
+	require.NoError(t, c.raw.Control(c.attempt.onSocket))
+	require.Equal(t, 3, c.attempt.n)
+	synctest.Test(t, func(t *testing.T) {
+		said := false
+		go func() {
+			c.begin()
+			c.say("OWN REPLY")
+			said = true
+		}()
+		synctest.Wait()
+		require.False(t, said)
+		require.False(t, c.putBack(line, 3))
+		synctest.Wait()
+		require.True(t, said)
+	})
+	require.NoError(t, c.flush())
+	require.Equal(t, strings.TrimSuffix(whole, "\n"), client.line())
+	require.Equal(t, "OWN REPLY", client.line())
 }
