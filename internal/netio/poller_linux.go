@@ -20,8 +20,8 @@ const ended = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 const mostEvents = 256
 
 // poller waits for news of sockets: by Go's poller, so that a goroutine that waits needs no thread,
-// or in a vigil (vigil.go). The sockets are in an epoll(7). Go's poller knows that by another epoll,
-// whose only member it is:
+// or in a vigil (vigil.go). The sockets are in an epoll(7), which is the only member of another
+// epoll, which Go's poller watches:
 //
 //	Go's poller ─► outer ─► sockets ─► …
 //	                     └ armed: events of the sockets reach Go's poller

@@ -23,9 +23,9 @@ package netio
 // its connection is then there for this connection alone: a new settler goes on with the other
 // replies (Leave, as for the leader).
 //
-// A settler waits for one log, so that the disk of one database keeps nobody waiting who has changed
-// another. Replies that wait for another log meanwhile, or for other servers, have a goroutine each:
-// a server may confirm the one soon and the other never.
+// A settler waits for one log, so that nobody waits for the disk of a database who has changed
+// another one. Replies that wait for another log meanwhile, or for other servers, have a goroutine
+// each: a server may confirm the one soon and the other never.
 //
 // Rejected: the leader syncs the log itself at the end of its round, as servers with one thread do,
 // as long as no other requests come and the disk is quick. No thread has to be woken for an fsync

@@ -44,16 +44,17 @@ import "time"
 // The time of vigils is counted (Awake). The server takes it for time in which a core was idle
 // when it decides how many loops and processors there are (server/spread.go, crowd.go).
 //
-// # What was tried and rejected
+// # What was measured, and what was rejected
 //
-// Measured: 64 connections for one lock, and gets at half of what a server can do, with the server's
-// CPU per request. Without vigils the lock made 50,438 and 53,251 requests/s in 13.1
-// and 13.8 µs, and a get took 11.0 µs; with these trials 93,525 and 119,187/s, 10.7 and 8.1 µs, and
-// 11.0 and 11.2 µs.
+// 64 connections that all want one lock, and gets at half of what a server can do, with the
+// server's CPU per request. Without vigils the lock made 29,392 and 29,442 requests/s in 18.6 and
+// 18.4 µs, and a get took 12.3 and 12.0 µs. With them, in the same turns, it made 90,115 and 90,442
+// requests/s in 10.9 and 10.6 µs, and a get took 12.2 and 12.4 µs.
 //
-// Always awake for up to 50 µs, a get took 16.0 µs: so vigils must not depend on the length of waits
-// alone, as those of KVM do. With 15 µs at most the lock made 78,000/s and a get took 11.4 µs. To
-// sleep in the epoll itself instead of in Go's poller made 52,000 to 59,000/s.
+// Rejected: the rule of KVM's halt polling, which goes by the length of waits. Always awake for up
+// to 50 µs, a get took 16.0 µs instead of 11.0. With 15 µs it took 11.4, but the lock only made
+// 78,000 requests/s. Rejected too: to sleep in the epoll itself instead of in Go's poller, which
+// made 52,000 to 59,000 requests/s.
 type vigil struct {
 	phase   phase
 	pays    bool      // the latest trial has paid
@@ -160,8 +161,8 @@ func (l *loop) endVigil() {
 }
 
 // letOthers lets other goroutines run, if the latest poll has not. Between vigils of a leader alone
-// they have a turn once in vigilTurn: to offer them one each time would wake a thread that looks for
-// them.
+// they have a turn once in vigilTurn: to offer them one each time would wake a thread that looks
+// for them.
 func (l *loop) letOthers(alone bool) {
 	p, v := l.poller, &l.vigil
 	switch {
