@@ -132,14 +132,18 @@ func (p *pooler) serve(conn net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if idle && !p.session {
+		if idle && !p.session { // before the client can ask again, as pgbouncer does
 			p.give(server)
 			server = nil
+		}
+		if err := client.Flush(); err != nil {
+			return err
 		}
 	}
 }
 
-// answer passes an answer on, and reports whether no transaction is open behind it.
+// answer passes an answer on, which is still to be flushed, and reports whether no transaction is
+// open behind it.
 func answer(client *pgproto3.Backend, server *pgconn.HijackedConn) (idle bool, err error) {
 	if err := server.Frontend.Flush(); err != nil {
 		return false, err
@@ -151,7 +155,7 @@ func answer(client *pgproto3.Backend, server *pgconn.HijackedConn) (idle bool, e
 		}
 		client.Send(m)
 		if ready, is := m.(*pgproto3.ReadyForQuery); is {
-			return ready.TxStatus == 'I', client.Flush()
+			return ready.TxStatus == 'I', nil
 		}
 	}
 }
