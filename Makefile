@@ -39,7 +39,7 @@ TEST_MODULES := pylibmc=python3-pylibmc memcache=python3-memcache
 
 test-tools: ## what some tests need beside Go, from Debian's packages; as root
 	@missing=; for t in $(TEST_TOOLS); do command -v $${t%%=*} >/dev/null || missing="$$missing $${t#*=}"; done; \
-	for m in $(TEST_MODULES); do /usr/bin/python3 -c "import $${m%%=*}" 2>/dev/null || missing="$$missing $${m#*=}"; done; \
+	for m in $(TEST_MODULES); do /usr/bin/python3 -I -c "import $${m%%=*}" 2>/dev/null || missing="$$missing $${m#*=}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
 test: lint-linux test-race ## everything that must hold before a change is handed in
