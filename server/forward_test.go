@@ -80,12 +80,14 @@ type conversation struct {
 
 func header(h frame.Header) string { return string(frame.AppendHeader(nil, h)) }
 
+// bulk's records expire at one instant of the far future, given in absolute time (a negative XT):
+// two servers that are told a span of time each count it from their own second.
 func bulk(magic frame.Magic, flags uint32, pairs ...string) string {
 	b := frame.AppendHeader(nil, frame.Header{Magic: magic, Flags: flags, RNum: uint32(len(pairs))})
 	for _, p := range pairs {
 		key, value, _ := strings.Cut(p, "=")
 		if magic == frame.SetBulk {
-			b = frame.AppendRecordHead(b, frame.Record{XT: 1 << 30, Key: []byte(key), Value: []byte(value)})
+			b = frame.AppendRecordHead(b, frame.Record{XT: -1 << 33, Key: []byte(key), Value: []byte(value)})
 			b = append(b, value...)
 		} else {
 			b = frame.AppendKey(b, frame.Key{Key: []byte(key)})
