@@ -142,13 +142,20 @@ func (f *Forwarder) connect(ctx context.Context, kind frame.MemberKind, client *
 				return c, addr, nil
 			}
 		}
-		if last == nil || ctx.Err() == nil {
+		if last == nil || !cutShort(ctx, err) {
 			last = err
 		}
 		if !passing(err) || !pause(ctx) {
 			return nil, "", fmt.Errorf("this server is not the primary, and has not reached the primary (%w): nothing was done, try again", last)
 		}
 	}
+}
+
+// cutShort reports whether a try has failed because the time for all of them was over. A dial may
+// notice the end a moment before ctx does.
+func cutShort(ctx context.Context, err error) bool {
+	late, ok := errors.AsType[net.Error](err)
+	return ctx.Err() != nil || ok && late.Timeout()
 }
 
 // passing reports whether another try may do better: the primary is being elected, or started. A
