@@ -385,6 +385,7 @@ func TestReadsThatMustNotBeOld(t *testing.T) {
 	c := k.follower.dial()
 	k.primary.dial().set(0, "k", "v")
 	c.awaitValue("k", "v")
+	eventually(t, func() bool { return k.figure("repl_lag_seconds") == "0.000" })
 	read := func(lag string) {
 		c := k.follower.dial()
 		c.send("GET /k HTTP/1.1\r\nX-Kt-Max-Lag: " + lag + "\r\n\r\n")
