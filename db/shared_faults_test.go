@@ -147,6 +147,41 @@ func TestALaneOfAnotherServer(t *testing.T) {
 	require.NoError(t, visit(d))
 }
 
+// A server whose lanes are lost, as the engine was taken back to the past, gives up all of them with
+// the first transaction that finds it out.
+func TestLanesOfALostPast(t *testing.T) {
+	var begun atomic.Int64
+	all := make(chan struct{})
+	place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+		if c.Name == mem.Begin { // of three each waits for the others, so each has a lane
+			if begun.Add(1) == 3 {
+				close(all)
+			}
+			<-all
+		}
+		return f
+	}})
+	back := place.Keep()
+	c := mustOpen(t, Options{Shared: place.Server("0")}, "a", "b", "c")
+	d := c.DB(0)
+	var work sync.WaitGroup
+	for i := range 3 {
+		work.Go(func() {
+			if _, err := c.DB(i).Accept(&Pending{Lingers: true}, []byte("k"), storing(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	back()
+	_, err := d.Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
+	require.ErrorContains(t, err, "nothing was changed")
+	for range 4 {
+		_, err := d.Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
+		require.NoError(t, err)
+	}
+}
+
 // Two procedures on two servers, each in a transaction of the database that the other one wants, do
 // not wait for each other for ever.
 func TestACircleOverServers(t *testing.T) {

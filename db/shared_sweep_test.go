@@ -19,11 +19,13 @@ func TestManyExpiredRecordsOfAnEngine(t *testing.T) {
 		e := mem.New(mem.Options{Faults: func(mem.Call) mem.Fault { return mem.Fault{Delay: time.Millisecond} }}).Server("0")
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		d := mustOpen(t, Options{Shared: e}, "a").DB(0)
-		g := &engine.Group{ID: engine.GroupID{Lane: 1, Seq: 1}}
+		lane, err := e.Lane(t.Context())
+		require.NoError(t, err)
+		g := &engine.Group{ID: engine.GroupID{Lane: lane, Seq: 1}}
 		for i := range 20 * sweepLimit {
 			g.Changes = append(g.Changes, engine.Change{Key: engine.Key{Key: fmt.Appendf(nil, "%06d", i)}, XT: e.Now() - 10})
 		}
-		_, err := e.Write(t.Context(), g)
+		_, err = e.Write(t.Context(), g)
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second) //lint:sleep in a bubble nobody waits
 		n, err := d.Count(nil)

@@ -83,6 +83,13 @@ func (n *lanes) give(id engine.GroupID) {
 	}
 }
 
+// forget gives up the lanes that nobody uses.
+func (n *lanes) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.free = nil
+}
+
 // next gives back a lane whose group id was written, or was settled.
 func (n *lanes) next(id engine.GroupID) { n.give(engine.GroupID{Lane: id.Lane, Seq: id.Seq + 1}) }
 
@@ -115,7 +122,11 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 	defer l.end()
 	_, err := gather.Once(s.groups, func(ctx context.Context) (engine.Result, error) { return l.tx.Commit(ctx, g) })
 	if err == nil || engine.KindOf(err) != engine.Unknown {
-		if !errors.Is(err, engine.ErrPassed) { // else another server has the lane too, and keeps it
+		switch {
+		case errors.Is(err, engine.ErrPassed): // another server has the lane too, and keeps it
+		case errors.Is(err, engine.ErrDisowned): // so would be those that wait
+			s.lanes.forget()
+		default:
 			s.lanes.next(g.ID)
 		}
 		return engineError(err)

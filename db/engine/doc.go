@@ -11,7 +11,7 @@
 //
 //	group     changes of records that an engine makes in one step, and a note that it has made them
 //	lane      a number that one writer has: it writes one group after the other, never two at once
-//	revision  a number that a record gets with each change; no two changes of a key have the same
+//	revision  a number that a record gets with each change, GroupID.Revision: it names the group
 //	hold      a promise of the engine to a lane: nobody else changes these keys for a moment
 //	horizon   a stamp up to which the engine's log is complete
 //	fenced    refused, because another server holds the lease by now
@@ -43,6 +43,51 @@
 // Notes are not kept for ever. A server that was suspended with its machine, and asks after hours,
 // finds no note of a group that was made. Then the answer is not "never" but ErrForgotten, and
 // callers are told that nobody knows.
+//
+// # Lanes and the past
+//
+// A revision stands for the value that a group has stored. A condition compares nothing else, so
+// two groups with one revision would let a server overwrite a value that it has never read.
+// Revisions differ as long as lanes do, and a counter of the engine gives out lanes. But engines
+// are taken back to the past: by a restoration, by a failover to a standby that lacks the end, by a
+// crash where commits do not wait for the disk. Such an engine has forgotten the lanes that it gave
+// out last, and counts on from before them:
+//
+//	server A, lane 7                          server B
+//	                      the engine is restored to before lane 7
+//	                                          Lane: 7
+//	group 12 stores "n" = 1: revision 7.12
+//	                                          group 12 stores "n" = 101: revision 7.12
+//	knows "n" = 1, revision 7.12
+//	group 13: "n" = 2 if revision 7.12: won, and 100 are lost
+//
+// So the engine writes down whose each lane is, beside the records and in the same history, before
+// anybody uses the lane. A writer is a random number that a server draws when it starts. Before the
+// first group of a lane goes over a connection, the engine is asked whether the lane is the
+// server's. If not, the error is ErrDisowned, and the writer takes another lane. The engine keeps
+// these notes for ever, and refuses a second one for a lane.
+//
+// Therefore, in whatever the engine has been made of, all records with revisions of a lane are
+// those of one writer: the lane's note is older than they are. A server never takes the same number
+// twice, and its lane never numbers two groups alike. So a record with a revision of the lane has
+// the value that this lane has given it, also after a restoration, and however long ago: the lane
+// may take what it knows of its own groups for granted until a condition says otherwise.
+//
+// That is enough for revisions of the lane itself. A revision of somebody else, which was read
+// before a restoration, may be given out again after it. Reads and groups therefore must meet the
+// same history: an engine that goes back cuts all connections, so a group goes over a connection
+// that is older than the read on which its conditions rest (Group.Epoch). Who held a revision for
+// longer than that is outside: a client of memcached, with its cas unique. Restorations are rare,
+// and such a client must have missed all changes of the record since; Renew, which belongs to every
+// restoration, leaves out a thousand lanes for it.
+//
+// Rejected: to compare what identifies the engine's server, such as its timeline and when it
+// started. Two restorations of one backup may have the same timeline; a machine that goes back to a
+// snapshot of its memory has the same start; a crash loses commits that did not wait for the disk,
+// and changes neither; and other databases have other names for it. Besides, a standby that lacks
+// nothing would cost each lane its number and what it knows. Also rejected: numbers drawn at
+// random. There are 2^20 lanes, so that a revision fits into 53 bits; of a thousand random ones two
+// are alike.
 //
 // # Order
 //

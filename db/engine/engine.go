@@ -28,7 +28,10 @@ type Engine interface {
 	// Expired ones are among them.
 	Scan(ctx context.Context, s Scan) (Page, error)
 
-	// Lane returns a number that no lane has had before, on any server.
+	// Lane gives this server a lane, under a number that the engine has given nobody before, and
+	// this method never before. An engine that was taken back to the past may have forgotten whom
+	// it has given a number later, and give it to another server: the first one is then answered
+	// ErrDisowned, by Write, Commit and holds. See "Lanes and the past" in doc.go.
 	Lane(ctx context.Context) (uint64, error)
 
 	// Write makes each change whose condition holds, with g.Whole all or none, in one step, and
@@ -39,9 +42,10 @@ type Engine interface {
 	Write(ctx context.Context, g *Group) (Result, error)
 
 	// Settle is for the newest group of a lane, if its Write has ended in Unknown. It returns the
-	// group's result, or ErrUndone: the group has not been made and never will be. It waits for a
-	// group that is being made. After ErrForgotten the question stays open for ever. Any other
-	// error leaves it open; Settle may be repeated.
+	// group's result, or ErrUndone: the group has not been made and never will be. An engine that
+	// does not know the lane as this server's has not made it either. Settle waits for a group
+	// that is being made. After ErrForgotten the question stays open for ever. Any other error
+	// leaves it open; Settle may be repeated.
 	Settle(ctx context.Context, id GroupID) (Result, error)
 
 	// Begin locks a database for one writer, and waits until nobody else has it. Other groups of
@@ -66,8 +70,8 @@ type Engine interface {
 	Limits() Limits
 
 	// Epoch returns a number above 0 that grows when this server makes a new connection for its
-	// groups. An engine that is taken back to the past cuts all connections: what a writer has
-	// learned in this epoch is of the same engine as long as the epoch lasts. See Group.Epoch.
+	// groups. An engine that is taken back to the past cuts all connections: what a writer has read
+	// in this epoch is of the same engine as long as the epoch lasts. See Group.Epoch.
 	Epoch() uint64
 
 	// Now returns the engine's clock in UNIX seconds, by which records expire. It asks nobody.

@@ -60,6 +60,9 @@ var (
 	ErrForgotten error = &Error{Kind: Unknown, Err: errors.New("the engine does not remember the group any more")}
 	// ErrPassed is the error of a group whose ID is that of another one, or was settled.
 	ErrPassed error = &Error{Kind: Refused, Err: errors.New("a group with this ID was made or settled before")}
+	// ErrDisowned is the error of a group whose lane is not this server's by what the engine knows.
+	// The server goes on with another lane.
+	ErrDisowned error = &Error{Kind: Undone, Err: errors.New("the engine was taken back to the past and has forgotten this server: nothing was changed, try again")}
 	// ErrCrowded is the error of a transaction or snapshot for which no connection became free.
 	ErrCrowded error = &Error{Kind: Undone, Err: errors.New("too many transactions and backups of this server are under way")}
 	// ErrFenced is the error of a group whose guard is a lease that has ended.

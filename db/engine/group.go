@@ -32,6 +32,10 @@ const LastSeq uint64 = 1<<33 - 1
 // 1.
 type GroupID struct{ Lane, Seq uint64 }
 
+// Revision returns the revision that a group gives the records that it stores: the lane in the
+// upper bits and Seq in the lower ones.
+func (id GroupID) Revision() uint64 { return id.Lane<<33 | id.Seq }
+
 // Group is changes that are made in one step.
 type Group struct {
 	ID      GroupID
@@ -46,9 +50,9 @@ type Group struct {
 	// NoWait says that the group does not wait for who has one of its databases alone, nor a Clear
 	// for who uses the database. It is not made then: the error is that of Locked.
 	NoWait bool
-	// Epoch is the one in which the writer has learned what conditions of the group compare, if it
-	// has not read that just now; 0: it has. The group is not made over a connection of a later
-	// epoch: the error is of the kind Undone.
+	// Epoch is that of the moment before the writer has read what conditions of the group compare;
+	// 0: they compare nothing but revisions of the writer's own lane. The group is not made over a
+	// connection of a later epoch: the error is of the kind Undone.
 	Epoch uint64
 }
 

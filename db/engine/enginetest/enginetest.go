@@ -45,6 +45,7 @@ func Run(t *testing.T, p Place) {
 		{"sweep and count", testSweep},
 		{"holds", testHolds},
 		{"a hold ends", testHoldEnds},
+		{"lanes of other servers", testStrangers},
 		{"snapshots", testSnapshot},
 		{"transactions", testTransactions},
 		{"updates that do not wait for a transaction", testNoWait},

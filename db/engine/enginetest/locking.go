@@ -198,3 +198,32 @@ func testNoWait(h *host) {
 	require.NoError(h, err)
 	require.True(h, r.Made())
 }
+
+// A lane is one server's: groups of another one in it are refused, whatever number they have, and
+// nothing tells the other one what has become of the server's own.
+func testStrangers(h *host) {
+	a, b := h.writer("a"), h.writer("b")
+	a.write(set("k", "1", engine.Any))
+	made := a.id
+	b.id.Lane = a.id.Lane
+	_, err := b.Settle(b.ctx, made)
+	require.ErrorIs(h, err, engine.ErrUndone)
+	_, err = a.Settle(a.ctx, made)
+	require.NoError(h, err, "that leaves no note")
+	for range 3 {
+		g := &engine.Group{ID: b.next(), Changes: []engine.Change{set("k", "2", engine.Any)}}
+		_, err = b.Write(b.ctx, g)
+		require.ErrorIs(h, err, engine.ErrDisowned)
+		tx, err := b.Begin(b.ctx, 0)
+		require.NoError(h, err)
+		_, err = tx.Commit(b.ctx, g)
+		require.ErrorIs(h, err, engine.ErrDisowned)
+		if b.Limits().Hold > 0 {
+			_, err = b.Read(b.ctx, keys("k"), engine.Reading{Hold: g.ID})
+			require.ErrorIs(h, err, engine.ErrDisowned)
+		}
+	}
+	require.Equal(h, "1", a.value("k"))
+	a.write(set("k", "3", engine.Any))
+	require.Equal(h, "3", a.value("k"))
+}

@@ -65,6 +65,7 @@ func (l *lane) read() error {
 		if err != nil {
 			return err
 		}
+		l.known.forget() // what it knows are revisions of the former one
 		l.id = engine.GroupID{Lane: n}
 	}
 	l.id.Seq++
@@ -135,9 +136,11 @@ func (l *lane) readKeys(most int) ([]engine.Record, error) {
 	if !l.broad && !l.hold {
 		l.assume()
 	}
+	l.epoch = 0
 	if l.keys = v.wants(l.keys[:0], l.hold); len(l.keys) == 0 {
 		return nil, nil
 	}
+	l.epoch = l.g.engine.Epoch()
 	how := engine.Reading{NoWait: !l.late, Most: most}
 	if l.hold {
 		how.Hold = l.id
@@ -153,11 +156,8 @@ func (l *lane) readKeys(most int) ([]engine.Record, error) {
 
 // make makes a group of what the bodies have changed, and reports whether that is anything.
 func (l *lane) make() (g *engine.Group, changes bool) {
-	g = &engine.Group{ID: l.id, Whole: l.broad, NoWait: !l.late}
+	g = &engine.Group{ID: l.id, Whole: l.broad, NoWait: !l.late, Epoch: l.epoch}
 	g.Changes, changes = l.view.conclude()
-	if l.view.assumes() {
-		g.Epoch = l.known.epoch
-	}
 	if len(l.group) > 0 && !l.group[0].failed() {
 		first := &l.group[0].op // alone, if it has any of these
 		g.Clear, g.Position, g.Guard = first.Clear, first.Position, first.Guard
@@ -181,7 +181,6 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 		return result, err
 	}
 	l.g.stats.unknown.Add(1)
-	l.known.forget()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
 		switch {
@@ -277,15 +276,14 @@ func (l *lane) halve() { l.limit = max(1, min(l.limit, len(l.group))/2) }
 
 // failed decides what to do about a call that has failed, without an effect.
 func (l *lane) failed(err error) {
-	l.known.forget()
 	switch kind := engine.KindOf(err); {
 	case errors.Is(err, engine.ErrForgotten): // to make it again could make it twice
 		for _, t := range l.group {
 			t.answer(Outcome{}, ErrNoAnswer)
 		}
-	case errors.Is(err, engine.ErrPassed):
-		// Another server has our lane: the engine was taken back to before it gave the lane out.
-		// What has become of the other's groups must not be taken for ours.
+	case errors.Is(err, engine.ErrPassed), errors.Is(err, engine.ErrDisowned):
+		// Another server may have our lane: the engine was taken back to before it gave the lane
+		// out. What has become of the other's groups must not be taken for ours.
 		l.id = engine.GroupID{}
 		l.putBack(l.group)
 	case kind == engine.Undone, kind == engine.Unknown:

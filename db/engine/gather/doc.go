@@ -70,11 +70,10 @@
 // one costs a hundred, and without credit it reads everything, and compares. Where servers change
 // the same records all the time they soon stop guessing.
 //
-// A revision names one group for ever, unless the engine was taken back to the past and gave a lane
-// to two servers. That cuts all connections, so after any failed call, when there is a new
-// connection, and when the last answer was more than a second ago, the lane forgets everything; and
-// a group with guesses does not go over a connection that is younger than they are
-// (engine.Group.Epoch).
+// What a lane knows are groups of its own, with revisions that nobody else can have given a record,
+// even if the engine was taken back to the past meanwhile: see "Lanes and the past" in package
+// engine. So a guess does not grow old, and neither failed calls nor new connections change
+// anything. With another number the lane forgets everything.
 //
 // # Whole groups
 //

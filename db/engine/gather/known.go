@@ -2,7 +2,6 @@ package gather
 
 import (
 	"encoding/binary"
-	"time"
 
 	"gotycoon/db/engine"
 )
@@ -12,10 +11,9 @@ import (
 // kept: when the young one is full, the old one goes.
 type known struct {
 	young, old map[string]*guess
-	epoch      uint64 // of the engine, in which all of them were noted
-	turn       int    // number of the young generation
-	bytes      int    // of the young generation, about
-	credit     int    // guesses are made while it is above 0
+	turn       int // number of the young generation
+	bytes      int // of the young generation, about
+	credit     int // guesses are made while it is above 0
 	room       []byte
 }
 
@@ -33,11 +31,6 @@ const (
 	guessCost    = 160      // of a record beside key and value
 	largestGuess = 1 << 10  // bytes of a value
 	leastValue   = 16       // room for less is not given up
-
-	// for how long after the engine's last answer what is known counts. An engine that was taken
-	// back to the past may give a lane's number away again, and then two groups have one revision:
-	// the longer a guess lasts, the more likely its revision is such a one
-	guessesLast = time.Second
 
 	firstCredit = 200
 	mostCredit  = 1000
@@ -115,11 +108,6 @@ func (n *known) judge(right bool) {
 
 // assume takes what is known for the records that bodies want to read.
 func (l *lane) assume() {
-	if epoch := l.g.engine.Epoch(); epoch != l.known.epoch || time.Since(l.answered) > guessesLast {
-		l.known.forget()
-		l.known.epoch = epoch
-		return
-	}
 	v := &l.view
 	for i := range v.slots {
 		s := &v.slots[i]

@@ -19,8 +19,8 @@ import (
 	"gotycoon/db/engine/mem"
 )
 
-// A record that this server has changed a moment ago is not read again, unless anything has gone
-// wrong since.
+// A record that this server has changed is not read again, whatever has happened since, as long as
+// it is the last one that has changed it.
 func TestWhatIsKnownIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := &gate{name: mem.Read}
@@ -57,15 +57,13 @@ func TestWhatIsKnownIsNotRead(t *testing.T) {
 		sum = 10
 		adds(0, "of a set that was blind as well")
 		fails = true
-		adds(1, "a group had no answer: who knows which engine this is")
-		time.Sleep(900 * time.Millisecond) //lint:sleep a pause of the clients, on a clock of the test
-		adds(0, "there is still the same connection")
+		adds(0, "a group had no answer")
 		w.engines[0].Reconnect()
-		adds(1, "a new connection: who knows whether to the same engine")
+		adds(0, "a new connection")
 		late = true // behind the look at what is known
-		adds(1, "a new connection in the middle of a group")
-		time.Sleep(2 * time.Second) //lint:sleep a long pause of the clients, on a clock of the test
-		adds(1, "that was long ago")
+		adds(0, "a new connection in the middle of a group")
+		time.Sleep(time.Hour) //lint:sleep a long pause of the clients, on a clock of the test
+		adds(0, "that was long ago")
 		_, err = do(context.Background(), w.gathers[0], operation{Keys: []engine.Key{key("n")}, Blind: true, Body: func(v *gather.View) error {
 			v.Remove(key("n"))
 			return nil

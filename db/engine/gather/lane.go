@@ -40,6 +40,7 @@ type lane struct {
 	callers  callers
 	view     View
 	keys     []engine.Key
+	epoch    uint64 // of the engine, before the group's keys were read; 0: none was
 	known    known
 }
 

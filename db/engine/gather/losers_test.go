@@ -18,6 +18,7 @@ type rival struct {
 	*mem.Server
 	t      *testing.T
 	other  *mem.Server
+	lane   uint64 // of the other server
 	key    string
 	writes uint64 // of the other server, so far
 	until  uint64
@@ -42,7 +43,7 @@ func (r *rival) Write(ctx context.Context, g *engine.Group) (engine.Result, erro
 	<-r.begin
 	if r.writes < r.until {
 		r.writes++
-		id := engine.GroupID{Lane: 99, Seq: r.writes}
+		id := engine.GroupID{Lane: r.lane, Seq: r.writes}
 		_, err := r.other.Write(ctx, &engine.Group{ID: id, Changes: []engine.Change{{Key: key(r.key), Value: []byte("0"), XT: engine.Forever}}})
 		require.NoError(r.t, err)
 	}
@@ -59,6 +60,9 @@ func against(t *testing.T, times uint64, key string, o gather.Options) (*rival, 
 	s := mem.New(mem.Options{})
 	r := &rival{Server: s.Server("a"), t: t, other: s.Server("b"), key: key, until: times, begin: make(chan struct{})}
 	o.Lanes = 1
+	var err error
+	r.lane, err = r.other.Lane(t.Context())
+	require.NoError(t, err)
 	return r, &world{T: t, store: s, engines: []*mem.Server{r.Server}, gathers: []*gather.Gather{gather.New(r, o)}}
 }
 

@@ -173,11 +173,6 @@ func (v *View) conclude() (all []engine.Change, changes bool) {
 	return v.changes, changes
 }
 
-// assumes reports whether the view has records that were not read.
-func (v *View) assumes() bool {
-	return slices.ContainsFunc(v.slots, func(s slot) bool { return s.assumed })
-}
-
 // condition returns what the engine's record must be for the change.
 func (s *slot) condition() uint64 {
 	switch {

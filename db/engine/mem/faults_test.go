@@ -31,6 +31,15 @@ func group(lane, seq uint64, key string, xt int64) *engine.Group {
 	return &engine.Group{ID: engine.GroupID{Lane: lane, Seq: seq}, Changes: []engine.Change{{Key: k, Value: []byte("v"), XT: xt, Log: []ulog.Update{up}}}}
 }
 
+// draw gives a server the lanes 1 and 2.
+func draw(t *testing.T, e engine.Engine) {
+	for n := range uint64(2) {
+		lane, err := e.Lane(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, n+1, lane)
+	}
+}
+
 func read(t *testing.T, e engine.Engine, key string) []engine.Record {
 	recs, err := e.Read(t.Context(), []engine.Key{{Key: []byte(key)}}, engine.Reading{})
 	require.NoError(t, err)
@@ -43,6 +52,7 @@ func TestTheHorizonWaitsForCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := mem.New(mem.Options{Faults: plan{mem.Write: {{Commit: 10 * time.Millisecond}}}.fault}).Server("a")
 		defer e.Close()
+		draw(t, e)
 		first := make(chan engine.Result, 1)
 		go func() {
 			r, err := e.Write(t.Context(), group(1, 1, "a", 1))
@@ -92,6 +102,7 @@ func TestSettleOfLateGroups(t *testing.T) {
 				c.fault.Kind = engine.Unknown
 				e := mem.New(mem.Options{Faults: plan{mem.Write: {c.fault}}.fault}).Server("a")
 				defer e.Close()
+				draw(t, e)
 				_, err := e.Write(t.Context(), group(1, 1, "k", 1))
 				require.Equal(t, engine.Unknown, engine.KindOf(err))
 				<-time.After(c.settle)
@@ -117,6 +128,7 @@ func TestALateGroupTouchesNothing(t *testing.T) {
 		late := mem.Fault{Kind: engine.Unknown, Made: true, Late: 50 * time.Millisecond}
 		e := mem.New(mem.Options{Faults: plan{mem.Write: {late}}.fault}).Server("a")
 		defer e.Close()
+		draw(t, e)
 		_, err := e.Write(t.Context(), group(1, 1, "k", 1))
 		require.Equal(t, engine.Unknown, engine.KindOf(err))
 		_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
@@ -160,6 +172,7 @@ func TestLeaseOfAServerThatIsCutOff(t *testing.T) {
 		require.Less(t, knew, taken-2*time.Second)
 		require.LessOrEqual(t, taken, 10*time.Second)
 		cut.Store(false)
+		draw(t, a)
 		g := group(1, 1, "k", 1)
 		g.Guard = &one
 		_, err = a.Write(t.Context(), g)
@@ -177,6 +190,7 @@ func TestALeaseWaitsForGuardedGroups(t *testing.T) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		one, lost, err := a.Leases().Hold(ctx, "leader")
 		require.NoError(t, err)
+		draw(t, a)
 		g := group(1, 1, "k", 1)
 		g.Guard = &one
 		go func() {
@@ -198,6 +212,7 @@ func TestACommitThatArrivesLate(t *testing.T) {
 		late := mem.Fault{Kind: engine.Unknown, Made: true, Late: 50 * time.Millisecond}
 		e := mem.New(mem.Options{Faults: plan{mem.Write: {late}}.fault}).Server("a")
 		defer e.Close()
+		draw(t, e)
 		tx, err := e.Begin(t.Context(), 0)
 		require.NoError(t, err)
 		_, err = tx.Commit(t.Context(), group(1, 1, "k", 1))

@@ -44,9 +44,10 @@ type Store struct {
 	claimed map[engine.ClaimID]claimed
 	locks   locks
 	lanes   map[uint64]*lane
+	writers map[uint64]*Server // whose each lane is
 	leases  map[string]*lease
 	ears    map[*ear]bool
-	// the last ones given out
+	// the last ones given out; revision: of records that were given back, whose group has no lane
 	lane, revision, transaction uint64
 }
 
@@ -72,7 +73,7 @@ func New(o Options) *Store {
 		opts: o, freed: make(chan struct{}),
 		tables: map[uint16]*table{}, claimed: map[engine.ClaimID]claimed{},
 		locks: locks{keys: map[string]owner{}, dbs: map[uint16]owner{}, used: map[uint16]map[owner]int{}},
-		lanes: map[uint64]*lane{}, leases: map[string]*lease{}, ears: map[*ear]bool{},
+		lanes: map[uint64]*lane{}, writers: map[uint64]*Server{}, leases: map[string]*lease{}, ears: map[*ear]bool{},
 		revision: engine.FirstRevision,
 	}
 	s.log.making = map[engine.Stamp]bool{}
@@ -95,6 +96,7 @@ type Server struct {
 	end   func()
 	work  sync.WaitGroup // goroutines that Close waits for
 	epoch atomic.Uint64  // connections made after the first one
+	drawn sync.Map       // all numbers of lanes (uint64) that it was given
 }
 
 // Epoch implements engine.Engine.
@@ -156,6 +158,9 @@ func (v *Server) Read(ctx context.Context, keys []engine.Key, how engine.Reading
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if how.Hold.Lane != 0 && s.opts.Limits.Hold > 0 {
+			if s.writers[how.Hold.Lane] != v {
+				return nil, engine.ErrDisowned
+			}
 			if err := s.hold(ctx, keys, how); err != nil {
 				return nil, err
 			}
@@ -184,8 +189,13 @@ func (v *Server) Lane(ctx context.Context) (uint64, error) {
 	return ask(ctx, v, Call{Name: Lane}, func() (uint64, error) {
 		v.store.mu.Lock()
 		defer v.store.mu.Unlock()
-		v.store.lane++
-		return v.store.lane, nil
+		for {
+			v.store.lane++
+			if _, before := v.drawn.LoadOrStore(v.store.lane, true); !before {
+				v.store.writers[v.store.lane] = v
+				return v.store.lane, nil
+			}
+		}
 	})
 }
 

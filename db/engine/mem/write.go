@@ -41,7 +41,7 @@ func (v *Server) write(ctx context.Context, g *engine.Group, o owner, over func(
 		over()
 		return engine.Result{}, f.err()
 	case f.Kind == engine.Unknown && f.Late == 0 && f.Commit == 0:
-		_, _ = v.store.make(ctx, g, o, f)
+		_, _ = v.make(ctx, g, o, f)
 		over()
 		return engine.Result{}, f.err()
 	case f.Kind == engine.Unknown:
@@ -55,7 +55,7 @@ func (v *Server) write(ctx context.Context, g *engine.Group, o owner, over func(
 			return engine.Result{}, &engine.Error{Kind: engine.Unknown, Away: true, Err: ctx.Err()}
 		}
 	}
-	result, err := v.store.make(ctx, g, o, f)
+	result, err := v.make(ctx, g, o, f)
 	over()
 	return made{result, err}.answer(ctx, f)
 }
@@ -80,7 +80,7 @@ func (v *Server) start(ctx context.Context, g *engine.Group, o owner, f Fault, o
 	v.work.Go(func() {
 		defer over()
 		if pause(v.ctx, f.Late) == nil {
-			result, err := v.store.make(ctx, g, o, f)
+			result, err := v.make(ctx, g, o, f)
 			end <- made{result, err}
 		}
 	})
@@ -108,9 +108,13 @@ func cloneUpdates(ups []ulog.Update) []ulog.Update {
 }
 
 // make makes a group in one step: locks, conditions, stamp, commit.
-func (s *Store) make(ctx context.Context, g *engine.Group, o owner, f Fault) (engine.Result, error) {
+func (v *Server) make(ctx context.Context, g *engine.Group, o owner, f Fault) (engine.Result, error) {
+	s := v.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.writers[g.ID.Lane] != v {
+		return engine.Result{}, engine.ErrDisowned
+	}
 	l := s.laneOf(g.ID.Lane)
 	if g.ID.Seq <= l.seq || l.making != 0 { // it must not touch what a later group holds
 		return engine.Result{}, engine.ErrPassed
@@ -220,8 +224,7 @@ func (s *Store) updates(g *engine.Group, won []bool) (ups []ulog.Update) {
 
 // commit makes a group visible. at is the stamp of its first update.
 func (s *Store) commit(g *engine.Group, won []bool, ups []ulog.Update, at engine.Stamp) engine.Result {
-	s.revision++
-	result := engine.Result{Won: won, Revision: s.revision}
+	result := engine.Result{Won: won, Revision: g.ID.Revision()}
 	if g.Clear != nil {
 		s.tables[g.Clear.DB] = nil
 	}
@@ -233,7 +236,7 @@ func (s *Store) commit(g *engine.Group, won []bool, ups []ulog.Update, at engine
 			s.table(c.DB).remove(string(c.Key.Key))
 		default:
 			key := engine.Key{DB: c.DB, Key: bytes.Clone(c.Key.Key)}
-			s.table(c.DB).put(engine.Record{Key: key, Value: bytes.Clone(c.Value), XT: c.XT, Revision: s.revision})
+			s.table(c.DB).put(engine.Record{Key: key, Value: bytes.Clone(c.Value), XT: c.XT, Revision: result.Revision})
 		}
 	}
 	if at != 0 {
@@ -256,6 +259,9 @@ func (v *Server) Settle(ctx context.Context, id engine.GroupID) (engine.Result, 
 		s := v.store
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.writers[id.Lane] != v {
+			return engine.Result{}, engine.ErrUndone
+		}
 		l := s.laneOf(id.Lane)
 		if err := s.await(ctx, func() bool { return l.making != id.Seq }); err != nil {
 			return engine.Result{}, err

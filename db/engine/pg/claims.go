@@ -158,6 +158,9 @@ func (e claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Updat
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		if err := e.owns(ctx, c, group.Lane); err != nil {
+			return err
+		}
 		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7)", update.DBID)
 		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), int64(group.Seq), n, body)...).Scan(&state)
 	})
@@ -179,8 +182,11 @@ func (e claims) GiveBack(ctx context.Context, id engine.ClaimID, update ulog.Upd
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+		if err := e.owns(ctx, c, group.Lane); err != nil {
+			return err
+		}
 		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", update.DBID)
-		args := idArgs(id, notNull(update.Key), int64(revision(group)), int64(group.Lane), int64(group.Seq), n, body)
+		args := idArgs(id, notNull(update.Key), int64(group.Revision()), int64(group.Lane), int64(group.Seq), n, body)
 		return c.QueryRow(ctx, text, args...).Scan(&state)
 	})
 	if err == nil {

@@ -26,7 +26,7 @@ func TestARenewalThatCommitsLate(t *testing.T) {
 	e := open(t, url, pg.Options{})
 	defer e.Close()
 	renewal, admin := direct(t, url), direct(t, url)
-	write(t, e, 1, "q 1")
+	write(t, e, lane(t, e), "q 1")
 	abandoned := func() int {
 		all, err := e.Claims().Abandoned(t.Context(), 10, 1000)
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestClaimsLeaveRoomForLeases(t *testing.T) {
 	defer e.Close()
 	term, lost, err := e.Leases().Hold(t.Context(), "claims/7")
 	require.NoError(t, err)
-	write(t, e, 1, "q 1")
+	write(t, e, lane(t, e), "q 1")
 	admin := direct(t, url)
 	tx, err := admin.Begin(t.Context())
 	require.NoError(t, err)

@@ -25,6 +25,12 @@
 // Settle finds out. Of several hosts in the URL the one is taken that is no standby. After a
 // failover the old connections fail, and new ones lead to the new primary.
 //
+// # Lanes
+//
+// The table writers has whose each lane is. A connection asks it once for each lane that it is to
+// write in, see lanes.go. Why that is enough, also after PostgreSQL was restored to the past, is in
+// "Lanes and the past" of package engine. It takes for granted that there is one primary at a time.
+//
 // # Against the design
 //
 // Counts are rows of deltas that are folded into one, and not a column of groups: the count is then

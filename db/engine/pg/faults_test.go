@@ -238,11 +238,12 @@ func TestAPoolerOfSessions(t *testing.T) {
 	p.pooler = true
 	e := open(t, url, pg.Options{Notice: 60 * time.Millisecond})
 	defer e.Close()
+	id := engine.GroupID{Lane: lane(t, e), Seq: 1}
 	x, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
 	written := make(chan error, 1)
 	go func() {
-		_, err := e.Write(context.Background(), &engine.Group{ID: engine.GroupID{Lane: 1, Seq: 1},
+		_, err := e.Write(context.Background(), &engine.Group{ID: id,
 			Changes: []engine.Change{{Key: key("k"), Value: []byte("1"), XT: engine.Forever}}})
 		written <- err
 	}()
@@ -438,9 +439,9 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 func TestALateGroup(t *testing.T) {
 	e := open(t, setUp(t), pg.Options{})
 	defer e.Close()
+	id := engine.GroupID{Lane: lane(t, e), Seq: 1}
 	x, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
-	id := engine.GroupID{Lane: 1, Seq: 1}
 	within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = e.Write(within, &engine.Group{ID: id, Changes: []engine.Change{{Key: key("k"), Value: []byte("1"), XT: engine.Forever}}})

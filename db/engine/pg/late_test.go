@@ -72,6 +72,7 @@ func TestNobodyStarvesBehindTransactions(t *testing.T) {
 	var work sync.WaitGroup
 	transactions, most := make([]int, 3), make([]time.Duration, 3)
 	for i := range transactions {
+		own := lane(t, there)
 		work.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
@@ -81,7 +82,7 @@ func TestNobodyStarvesBehindTransactions(t *testing.T) {
 				}
 				most[i] = max(most[i], time.Since(began))
 				k := key("n0")
-				id := engine.GroupID{Lane: uint64(1000 + i), Seq: uint64(transactions[i] + 1)}
+				id := engine.GroupID{Lane: own, Seq: uint64(transactions[i] + 1)}
 				_, err = x.Commit(context.Background(), &engine.Group{ID: id, Changes: []engine.Change{{Key: k, Value: []byte("0"), XT: engine.Forever}}})
 				if !assertNoError(t, err) {
 					return

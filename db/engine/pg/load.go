@@ -119,6 +119,8 @@ func (l *loader) load(ctx context.Context, changes []engine.Change) error {
 		case errors.Is(err, engine.ErrUndone):
 			open = false
 			l.id.Seq++ // the ID is used up
+		case errors.Is(err, engine.ErrDisowned):
+			l.id = engine.GroupID{}
 		case engine.KindOf(err) == engine.Unknown:
 			open = true
 		case engine.KindOf(err) != engine.Undone:
@@ -176,9 +178,12 @@ func (e *Engine) copy(ctx context.Context, g *engine.Group) (engine.Result, erro
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
+	if err := e.owns(ctx, c, g.ID.Lane); err != nil {
+		return engine.Result{}, e.done(c, e.lanes, err, false)
+	}
 	begin := fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock_shared(%d, %d)", classDatabase, db)
 	if _, err = c.Exec(ctx, begin, pgx.QueryExecModeSimpleProtocol); err == nil {
-		rev := int64(revision(g.ID))
+		rev := int64(g.ID.Revision())
 		_, err = c.CopyFrom(ctx, pgx.Identifier{fmt.Sprintf("r%d", db)}, []string{"k", "v", "xt", "ver"},
 			pgx.CopyFromSlice(len(g.Changes), func(i int) ([]any, error) {
 				change := &g.Changes[i]

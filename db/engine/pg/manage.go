@@ -17,7 +17,7 @@ import (
 )
 
 // format is the version of the tables and functions.
-const format = "3"
+const format = "4"
 
 // Setup is what is decided once for all servers.
 type Setup struct {
@@ -50,6 +50,9 @@ type Status struct {
 
 // MaxLanes is how many lanes there can ever be.
 const MaxLanes = 1<<20 - 2
+
+// lanesLost is how many lanes Renew leaves out. A server takes one to six of them when it starts.
+const lanesLost = 1000
 
 // ErrNotSetUp is the error where gotycoon has never been set up.
 var ErrNotSetUp = errors.New("there is no gotycoon in this PostgreSQL database: 'ktutilmgr engine init URL' sets it up")
@@ -241,14 +244,19 @@ func durability(commit, standbys, fsync string) (text string, weak bool) {
 }
 
 // Renew gives the log another identity, after the engine was restored from a backup: followers may
-// have updates that are not in it. It returns the new one.
+// have updates that are not in it. It returns the new one. Numbers of lanes are left out that the
+// engine may have given out in what it has lost: clients may remember revisions of those lanes.
 func Renew(ctx context.Context, url string) (id string, err error) {
 	id = newID()
 	return id, change(ctx, url, func(c *pgx.Conn) error {
 		if _, err := readMeta(ctx, c); err != nil {
 			return err
 		}
-		_, err := c.Exec(ctx, "UPDATE gotycoon.meta SET value = $1 WHERE name = 'id'", id)
+		if _, err := c.Exec(ctx, "UPDATE gotycoon.meta SET value = $1 WHERE name = 'id'", id); err != nil {
+			return err
+		}
+		// the last ones are for servers
+		_, err := c.Exec(ctx, "SELECT setval('gotycoon.lanes', last_value + $1) FROM gotycoon.lanes WHERE last_value + 10 * $1 < $2", lanesLost, MaxLanes)
 		return err
 	})
 }

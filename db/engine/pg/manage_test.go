@@ -53,6 +53,13 @@ func TestSetup(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, before.LogID, after.LogID)
 	require.Equal(t, id, fmt.Sprintf("%x", after.LogID))
+	require.GreaterOrEqual(t, after.Lanes, before.Lanes+1000, "revisions of lost lanes are not given out again")
+	run(t, direct(t, url), "SELECT setval('gotycoon.lanes', $1)", pg.MaxLanes-100)
+	_, err = pg.Renew(t.Context(), url)
+	require.NoError(t, err)
+	last, err := pg.ReadStatus(t.Context(), url)
+	require.NoError(t, err)
+	require.EqualValues(t, pg.MaxLanes-100, last.Lanes, "there are lanes left")
 
 	run(t, direct(t, url), "UPDATE gotycoon.meta SET value = '0' WHERE name = 'format'")
 	_, err = pg.Open(t.Context(), url, pg.Options{})
@@ -102,6 +109,13 @@ func write(t testing.TB, e engine.Engine, lane uint64, name string) engine.Resul
 	return r
 }
 
+// lane gives a server a lane.
+func lane(t *testing.T, e *pg.Engine) uint64 {
+	n, err := e.Lane(t.Context())
+	require.NoError(t, err)
+	return n
+}
+
 // A full disk is an answer of its own, and what PostgreSQL says passes on.
 func TestFull(t *testing.T) {
 	url := setUp(t)
@@ -111,7 +125,7 @@ func TestFull(t *testing.T) {
 	run(t, admin, `CREATE FUNCTION gotycoon.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END $$`)
 	run(t, admin, "CREATE TRIGGER no_room BEFORE INSERT ON gotycoon.r0 FOR EACH ROW EXECUTE FUNCTION gotycoon.no_room()")
-	g := &engine.Group{ID: engine.GroupID{Lane: 1, Seq: 1}, Changes: []engine.Change{{Key: key("k"), XT: engine.Forever}}}
+	g := &engine.Group{ID: engine.GroupID{Lane: lane(t, e), Seq: 1}, Changes: []engine.Change{{Key: key("k"), XT: engine.Forever}}}
 	_, err := e.Write(t.Context(), g)
 	require.Equal(t, engine.Full, engine.KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "No space left")
@@ -129,12 +143,12 @@ func TestClearOfMany(t *testing.T) {
 	url := setUp(t)
 	e := open(t, url, pg.Options{})
 	defer e.Close()
-	admin, seq := direct(t, url), uint64(0)
+	admin, id := direct(t, url), engine.GroupID{Lane: lane(t, e)}
 	clearAll := func() {
 		run(t, admin, "INSERT INTO gotycoon.r0 SELECT int8send(n), '', 1, 2 FROM generate_series(1, 10001) n")
 		run(t, admin, "INSERT INTO gotycoon.deltas VALUES (0, 10001)")
-		seq++
-		_, err := e.Write(t.Context(), &engine.Group{ID: engine.GroupID{Lane: 1, Seq: seq}, Clear: &engine.Clear{}})
+		id.Seq++
+		_, err := e.Write(t.Context(), &engine.Group{ID: id, Clear: &engine.Clear{}})
 		require.NoError(t, err)
 		n, _, err := e.Count(t.Context(), 0)
 		require.NoError(t, err)
@@ -162,19 +176,20 @@ func TestClearOfMany(t *testing.T) {
 func TestAForgottenGroup(t *testing.T) {
 	e := open(t, setUp(t), pg.Options{})
 	defer e.Close()
-	write(t, e, 1, "k")
-	e.LongAgo(1, 3*time.Minute)
-	_, err := e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	one, two := lane(t, e), lane(t, e)
+	write(t, e, one, "k")
+	e.LongAgo(one, 3*time.Minute)
+	_, err := e.Settle(t.Context(), engine.GroupID{Lane: one, Seq: 1})
 	require.NoError(t, err, "its note is there")
 	for range 3 {
 		require.NoError(t, e.RotateNow(t.Context()))
 	}
-	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 1})
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: one, Seq: 1})
 	require.ErrorIs(t, err, engine.ErrForgotten)
-	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 1, Seq: 2})
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: one, Seq: 2})
 	require.ErrorIs(t, err, engine.ErrForgotten)
-	write(t, e, 2, "k")
-	_, err = e.Settle(t.Context(), engine.GroupID{Lane: 2, Seq: 2})
+	write(t, e, two, "k")
+	_, err = e.Settle(t.Context(), engine.GroupID{Lane: two, Seq: 2})
 	require.ErrorIs(t, err, engine.ErrUndone)
 }
 
@@ -184,16 +199,18 @@ func TestRotation(t *testing.T) {
 	url := setUp(t)
 	e := open(t, url, pg.Options{})
 	defer e.Close()
+	var lanes []uint64
 	var stamps []engine.Stamp
-	for lane := uint64(1); lane <= 4; lane++ {
-		stamps = append(stamps, write(t, e, lane, "k").Stamp)
-		if lane < 4 {
+	for n := range 4 {
+		lanes = append(lanes, lane(t, e))
+		stamps = append(stamps, write(t, e, lanes[n], "k").Stamp)
+		if n < 3 {
 			require.NoError(t, e.RotateNow(t.Context()))
 		}
-		for before := max(2, lane-1); before <= lane; before++ {
-			r, err := e.Settle(t.Context(), engine.GroupID{Lane: before, Seq: 1})
+		for before := max(1, n-1); before <= n; before++ {
+			r, err := e.Settle(t.Context(), engine.GroupID{Lane: lanes[before], Seq: 1})
 			require.NoError(t, err)
-			require.Equal(t, stamps[before-1], r.Stamp)
+			require.Equal(t, stamps[before], r.Stamp)
 		}
 	}
 	_, _, err := e.Log().Read(t.Context(), stamps[0]-1, 1<<20)
@@ -202,7 +219,7 @@ func TestRotation(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, groups, 3)
 	require.NoError(t, e.Rotate(t.Context()))
-	r, err := e.Settle(t.Context(), engine.GroupID{Lane: 4, Seq: 1})
+	r, err := e.Settle(t.Context(), engine.GroupID{Lane: lanes[3], Seq: 1})
 	require.NoError(t, err)
 	require.Equal(t, stamps[3], r.Stamp, "nothing was due")
 	tool := open(t, url, pg.Options{KeepFor: math.MaxInt64, KeepBytes: math.MaxInt64})
@@ -229,7 +246,7 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	other := key("held")
 	other.DB = 1
-	_, err = e.Read(t.Context(), []engine.Key{other}, engine.Reading{Hold: engine.GroupID{Lane: 1, Seq: 1}})
+	_, err = e.Read(t.Context(), []engine.Key{other}, engine.Reading{Hold: engine.GroupID{Lane: lane(t, e), Seq: 1}})
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	_, err = snap.Scan(t.Context(), engine.Scan{Edge: true, Limit: 1})

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"strings"
@@ -86,6 +87,9 @@ type Engine struct {
 	holds   map[uint64]*hold     // by lane
 	writes  map[uint64]time.Time // by lane, when its last group was written
 
+	writer [16]byte // this server, among the writers of lanes
+	drawn  sync.Map // all numbers of lanes (uint64) that this server was given
+
 	ownMu sync.Mutex
 	own   engine.GroupID // of the last group that the engine itself has made, see ownID
 
@@ -114,6 +118,7 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), holds: map[uint64]*hold{},
 		writes: map[uint64]time.Time{}, watched: watched{links: map[*link]bool{}},
 	}
+	_, _ = rand.Read(e.writer[:]) // it never fails
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {

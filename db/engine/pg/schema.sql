@@ -8,8 +8,10 @@ SET LOCAL search_path = gotycoon;
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 
 -- A revision is a lane (20 bits) and the number of its group (33 bits), so no two groups have the
--- same one. The last lane is left out, and so is engine.Replaced.
+-- same one. The last lane is left out, and so is engine.Replaced. The sequence proposes numbers of
+-- lanes; the table has whose each lane is, for ever. See lanes.go.
 CREATE SEQUENCE lanes MAXVALUE 1048574;
+CREATE TABLE writers (lane bigint PRIMARY KEY, writer bytea NOT NULL);
 -- The last stamp. A table's row would be locked until its writer commits; this is not.
 CREATE SEQUENCE stamps;
 -- A stamp up to which the log was complete when it was noted, for standbys.

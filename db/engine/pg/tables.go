@@ -6,8 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"gotycoon/db/engine"
 )
 
 // table makes sure that a database has its tables and functions. This server asks once.
@@ -37,32 +35,6 @@ func (e *Engine) table(ctx context.Context, db uint16) error {
 		e.tables.Store(db, true)
 	}
 	return err
-}
-
-// Lane returns a number that no lane has had. A sequence does not go back with a transaction, but
-// in a crash it does, to before numbers that were given out without a record in PostgreSQL's log,
-// as most are, while the record in front of them was not safe yet. Two servers would have one lane,
-// and each would be told what has become of the other's groups. So each number waits for a commit.
-func (e *Engine) Lane(ctx context.Context) (n uint64, err error) {
-	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, "SELECT nextval('lanes') FROM waits()").Scan(&n)
-	})
-	return n, err
-}
-
-// ownID returns an ID for a group that the engine itself makes.
-func (e *Engine) ownID(ctx context.Context) (engine.GroupID, error) {
-	e.ownMu.Lock()
-	defer e.ownMu.Unlock()
-	if e.own.Lane == 0 || e.own.Seq == engine.LastSeq {
-		n, err := e.Lane(ctx)
-		if err != nil {
-			return engine.GroupID{}, err
-		}
-		e.own = engine.GroupID{Lane: n}
-	}
-	e.own.Seq++
-	return e.own, nil
 }
 
 // countSQL counts the records of a database, and the bytes of its table.

@@ -13,11 +13,6 @@ import (
 	"gotycoon/db/engine"
 )
 
-// A revision is a lane in its upper bits and Seq in the lower ones.
-const seqBits = 33
-
-func revision(id engine.GroupID) uint64 { return id.Lane<<seqBits | id.Seq }
-
 // Write makes a group: one statement, and one round trip.
 func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
 	held := e.takeHold(g.ID)
@@ -45,6 +40,9 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 	if g.Epoch != 0 && !since(c, g.Epoch) {
 		c.Release()
 		return engine.Result{}, errNew
+	}
+	if err := e.owns(ctx, c, g.ID.Lane); err != nil {
+		return engine.Result{}, e.done(c, pool, err, false)
 	}
 	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
@@ -163,7 +161,7 @@ func (e *Engine) put(s *statement) {
 	}
 	s.kind = sets
 	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", g.Changes[0].DB)
-	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), keys, values, xts, s.ups, e.body(g), g.NoWait}
+	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), keys, values, xts, s.ups, e.body(g), g.NoWait}
 }
 
 // mix is the statement for changes of one database, each with its own condition.
@@ -177,7 +175,7 @@ func (e *Engine) mix(s *statement) {
 	s.kind = mixed
 	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", g.Changes[0].DB)
 	s.args = []any{
-		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
 	}
 }
 
@@ -271,7 +269,7 @@ func (e *Engine) general(s *statement) {
 	}
 	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 	s.args = []any{
-		int64(g.ID.Lane), int64(g.ID.Seq), int64(revision(g.ID)), guard, term, locks, cleared, before,
+		int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), guard, term, locks, cleared, before,
 		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
 		g.Whole && conditions, after, dbid, place, e.body(g), g.NoWait,
 	}
@@ -313,7 +311,7 @@ func (s *statement) answer(err error) (engine.Result, error) {
 }
 
 func result(id engine.GroupID, n, ups int, won []int16, at *int64) engine.Result {
-	r := engine.Result{Won: winners(won, n), Revision: revision(id)}
+	r := engine.Result{Won: winners(won, n), Revision: id.Revision()}
 	if at != nil {
 		r.Stamp = engine.Stamp(*at) + engine.Stamp(max(1, ups)-1)
 	}
@@ -360,11 +358,16 @@ func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result
 	var at *int64
 	var late bool
 	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
+		if err := e.owns(ctx, c, id.Lane); err != nil {
+			return err
+		}
 		committing(c, true)
 		text := "SELECT p_n, p_ups, p_won, p_stamp, coalesce(clock_timestamp() > $3, false) FROM settle($1, $2)"
 		return c.QueryRow(ctx, text, int64(id.Lane), int64(id.Seq), e.remembered(id)).Scan(&n, &ups, &won, &at, &late)
 	})
 	switch {
+	case errors.Is(err, engine.ErrDisowned): // what is noted under the ID is another server's
+		return r, engine.ErrUndone
 	case err != nil:
 		return r, err
 	case n < 0 && late:

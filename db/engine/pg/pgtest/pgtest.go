@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -118,4 +120,22 @@ func dir(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	return path
+}
+
+// Keep copies the files of a server that does not run. The function that it returns puts them back,
+// while the server does not run: it has forgotten what came later.
+func Keep(tb testing.TB, s *pgserver.Server) (back func()) {
+	tb.Helper()
+	kept, data := filepath.Join(s.Dir(), "kept"), filepath.Join(s.Dir(), "data")
+	copied := func(from, to string) {
+		tb.Helper()
+		if err := os.RemoveAll(to); err != nil {
+			tb.Fatal(err)
+		}
+		if said, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil { // with its owner
+			tb.Fatalf("cp: %v: %s", err, said)
+		}
+	}
+	copied(data, kept)
+	return func() { copied(kept, data) }
 }
