@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,46 @@ func TestReadsGather(t *testing.T) {
 		}
 		require.EqualValues(t, 3, gate.calls.Load())
 		require.Equal(t, 20*time.Millisecond, time.Since(began))
+	})
+}
+
+// Callers behind a network come one after the other: when a request has been answered, hardly any of
+// many callers is there yet. It is worth a moment to wait for some of them; where there are few
+// callers, nobody waits. Callers who do not come any more are forgotten.
+func TestReadsOfCallersBehindANetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes, network = 100 * time.Microsecond, 8 * time.Microsecond
+		gate := gate{name: mem.Read, delay: takes}
+		w := newWorld(t, 1, mem.Options{Faults: gate.fault}, gather.Options{})
+		defer w.close()
+		load := func(callers, each int) (perRequest float64, longest time.Duration) {
+			before := gate.calls.Load()
+			one := make(chan time.Duration, 1) // the network, which has one caller at a time
+			one <- 0
+			var work sync.WaitGroup
+			for range callers {
+				work.Go(func() {
+					for range each {
+						longest := <-one
+						time.Sleep(network) //lint:sleep on a clock of the test
+						one <- longest
+						began := time.Now()
+						_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})
+						took := time.Since(began)
+						require.NoError(t, err)
+						one <- max(<-one, took)
+					}
+				})
+			}
+			work.Wait()
+			return float64(callers*each) / float64(gate.calls.Load()-before), <-one
+		}
+		keys, longest := load(64, 100)
+		require.Greater(t, keys, 10.0)
+		require.LessOrEqual(t, longest, 2*takes)
+		load(1, 100)
+		_, longest = load(4, 100)
+		require.Equal(t, takes, longest, "nobody has waited")
 	})
 }
 
