@@ -5,6 +5,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
@@ -15,22 +16,41 @@ import (
 type bottom struct {
 	packed *bolt.Bucket // nil: there are none
 	tree   *bolt.Bucket
+	mirror *paging.Mirror // is told of what lookups read; nil: nobody is
 }
 
 func bottomOf(tx *bolt.Tx) bottom {
-	return bottom{tx.Bucket([]byte(run.PackedBucket)), tx.Bucket([]byte(DataBucket))}
+	return bottom{packed: tx.Bucket([]byte(run.PackedBucket)), tree: tx.Bucket([]byte(DataBucket))}
 }
 
 // get looks a key up. The slice is valid while the transaction is open.
 func (b bottom) get(key []byte) (value []byte, found bool, err error) {
 	if b.packed != nil {
 		if value, found, err = run.FindPacked(b.packed, key); found || err != nil {
+			b.readPacked(key, value)
 			return value, found, err
 		}
 	}
 	var room [64]byte
-	value = b.tree.Get(appendBoltKey(room[:0], key))
+	name := appendBoltKey(room[:0], key)
+	value = b.tree.Get(name)
+	b.readTree(name, value)
 	return value, value != nil, nil
+}
+
+// readPacked tells the mirror that a lookup has read the packed record of a key.
+func (b bottom) readPacked(key, value []byte) {
+	if b.mirror != nil {
+		var room [64]byte
+		b.mirror.Read(b.packed, append(append(room[:0], run.PackedKey), key...), value)
+	}
+}
+
+// readTree tells the mirror that a lookup has read the record of a name in the tree.
+func (b bottom) readTree(name, value []byte) {
+	if b.mirror != nil {
+		b.mirror.Read(b.tree, name, value)
+	}
 }
 
 // A bottomSource walks the bottom.
@@ -42,10 +62,10 @@ type bottomSource struct {
 	first  source // where now comes from
 }
 
-func newBottomSource(b bottom, from store.Start) *bottomSource {
-	s := &bottomSource{tree: newTreeSource(b.tree, from), from: from}
+func newBottomSource(b bottom, from store.Start, w watching) *bottomSource {
+	s := &bottomSource{tree: newTreeSource(b.tree, from, w), from: from}
 	if b.packed != nil {
-		s.packed = newRunSource(run.PackedCursor(b.packed, from.Backward), from, nil)
+		s.packed = newRunSource(run.PackedCursor(b.packed, from.Backward), from, nil, w)
 	}
 	s.choose()
 	return s

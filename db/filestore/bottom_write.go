@@ -62,7 +62,7 @@ func (s *Store) beginWrite(tx *bolt.Tx, m *Meta) (w *bottomWriter, err error) {
 		}
 	}
 	w.bucket = tx.Bucket([]byte(DataBucket))
-	w.tree = newTreeSource(w.bucket, m.behindMerged())
+	w.tree = newTreeSource(w.bucket, m.behindMerged(), watching{})
 	return w, w.edit.Begin(tx)
 }
 

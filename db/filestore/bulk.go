@@ -66,6 +66,7 @@ type bulkRead struct {
 	room    []byte   // values from the overlays
 	visit   func(n int, flagged []byte)
 
+	bottom bottom
 	packed *run.Finder // nil: there are no packed records
 	tree   *bolt.Cursor
 	name   []byte // scratch
@@ -126,6 +127,7 @@ func (b *bulkRead) lookInFile(l *layers, keys [][]byte) error {
 	if err := b.lookInRuns(l, keys); err != nil {
 		return err
 	}
+	b.bottom = l.bottom
 	b.tree = l.bottom.tree.Cursor()
 	if l.bottom.packed == nil {
 		return nil
@@ -188,12 +190,16 @@ func (b *bulkRead) value(i int, key []byte) (value []byte, found bool, err error
 	}
 	if b.packed != nil {
 		if value, found, err = b.packed.In(at.place, key); found || err != nil {
+			b.bottom.readPacked(key, value)
 			return value, found, err
 		}
 	}
 	b.name = appendBoltKey(b.name[:0], key)
 	name, value := b.tree.Seek(b.name)
-	return value, name != nil && bytes.Equal(name, b.name), nil
+	if found = name != nil && bytes.Equal(name, b.name); found {
+		b.bottom.readTree(name, value)
+	}
+	return value, found, nil
 }
 
 // clear forgets everything but the memory.
@@ -201,7 +207,7 @@ func (b *bulkRead) clear() {
 	clear(b.seen)
 	clear(b.keys[:cap(b.keys)])
 	b.seen, b.missing, b.keys, b.room = b.seen[:0], b.missing[:0], b.keys[:0], b.room[:0]
-	b.packed, b.tree = nil, nil
+	b.bottom, b.packed, b.tree = bottom{}, nil, nil
 	if cap(b.room) > mostBulkBytes {
 		b.room = nil
 	}

@@ -252,7 +252,7 @@ func (s *Store) copyAndSwap(c *Compaction, target, path string) (err error) {
 	c.copied.Store(0)
 	c.total.Store(needed)
 	p := &copier{
-		c: c, sys: &s.compactor.disk, read: s.readFile, to: to, f: f, path: path, runs: map[string]bool{},
+		c: c, sys: &s.compactor.disk, read: s.readFile, passages: current.passages, to: to, f: f, path: path, runs: map[string]bool{},
 		piece: firstPiece, giveBack: needed > procinfo.MemoryLimit()/memoryShare,
 		valid: func() error {
 			switch {

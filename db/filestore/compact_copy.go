@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 )
 
@@ -62,6 +63,11 @@ func (p *copier) some(path [][]byte, from []byte, first bool) (last, inner []byt
 		if source == nil {
 			return errVoid
 		}
+		var walks paging.Walks
+		var walk paging.Walk
+		walks.Begin(&walk, p.passages, source, false)
+		walk.Hold() // the commit of the copy reads the values once more
+		defer walks.End()
 		return p.to.Update(func(into *bolt.Tx) error {
 			b, err := makeBucket(into, path)
 			if err != nil {
@@ -77,11 +83,13 @@ func (p *copier) some(path [][]byte, from []byte, first bool) (last, inner []byt
 			c, n := source.Cursor(), 0
 			k, v := c.First()
 			if from != nil {
-				if k, v = c.Seek(from); bytes.Equal(k, from) {
+				k, v = c.Seek(from)
+				if walk.At(k); bytes.Equal(k, from) {
 					k, v = c.Next()
 				}
 			}
 			for ; k != nil; k, v = c.Next() {
+				walk.At(k)
 				if last = k; v == nil {
 					inner = bytes.Clone(k)
 					break
@@ -94,7 +102,9 @@ func (p *copier) some(path [][]byte, from []byte, first bool) (last, inner []byt
 					break
 				}
 			}
-			done = k == nil
+			if done = k == nil; done {
+				walk.Over()
+			}
 			last = bytes.Clone(last)
 			p.c.copied.Add(size)
 			return nil

@@ -8,19 +8,22 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/filestore/paging"
 )
 
 // A copier writes the copy of a file, in pieces. A piece is one transaction of the copy, and one
 // read transaction of the file, so that the file can reuse its pages in between.
 type copier struct {
-	c     *Compaction
-	sys   *disk
-	read  func(func(tx *bolt.Tx) error) error // reads the file that is copied
-	to    *bolt.DB
-	f     *os.File // of to
-	path  string   // of to
-	valid func() error
-	runs  map[string]bool // that are copied
+	c        *Compaction
+	sys      *disk
+	read     func(func(tx *bolt.Tx) error) error // reads the file that is copied
+	to       *bolt.DB
+	passages *paging.Passages // of the file that is copied
+	f        *os.File         // of to
+	path     string           // of to
+	valid    func() error
+	runs     map[string]bool // that are copied
 
 	piece    int64 // bytes of the next piece
 	unsynced int64 // bytes since the last sync

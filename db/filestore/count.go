@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
@@ -147,13 +148,25 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 		return sum, nil
 	}
 	lower := layers{tx: l.tx, runs: &runList{runs: all[known:], mergeRun: m.MergeRun, mergedTo: m.MergedTo}, bottom: l.bottom}
+	var packed, tree paging.Walk
+	if w := l.watching(); w.passages != nil {
+		w.walks.Begin(&tree, w.passages, l.bottom.tree, false)
+		if l.bottom.packed != nil {
+			w.walks.Begin(&packed, w.passages, l.bottom.packed, false)
+		}
+	}
+	var name []byte
 	var u union
 	for _, r := range all[:known] {
-		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}))
+		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}, l.watching()))
 	}
 	u.start()
 	var failed error
 	err := u.run(func(h *head) bool {
+		name = append(append(name[:0], run.PackedKey), h.key...)
+		packed.Before(name)
+		name = appendBoltKey(name[:0], h.key)
+		tree.Before(name)
 		value, found, err := lower.inFile(h.key)
 		if found {
 			sum.count--
@@ -166,6 +179,8 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 		failed = err
 		return err == nil
 	})
+	packed.Over()
+	tree.Over()
 	if err = errors.Join(err, failed); err == nil {
 		newest.noteTotal(sum)
 	}

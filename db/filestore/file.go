@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -26,10 +25,6 @@ var (
 
 const (
 	kyotoMagic = "KC\n" // first bytes of a Kyoto Cabinet file
-
-	// mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never
-	// has to wait for readers in order to map the file anew.
-	mapSize = 64 << 30
 
 	lockWait = 10 * time.Second
 	noWait   = 50 * time.Millisecond // the shortest time in which bbolt tries more than once
@@ -135,7 +130,7 @@ func openBolt(path string, o Options) (*bolt.DB, os.FileInfo, error) {
 func boltOptions() bolt.Options {
 	return bolt.Options{
 		FreelistType:    bolt.FreelistArrayType,
-		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // for addresses of 32 bits
+		InitialMmapSize: int(mapAtLeast()),
 		NoStatistics:    true,
 	}
 }

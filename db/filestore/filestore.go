@@ -46,7 +46,7 @@
 //	prune.go       how removals are forgotten
 //	bottom.go      the lowest layer: packed records and the tree
 //	union.go       the entries of many layers in order
-//	opened.go      a file, its runs, and how many readers it has
+//	opened.go      a file, its runs, and how many readers it has; package paging: its pages in memory
 //	runs.go        which runs the file has; package run: what a run is
 //	overlay.go     the updates in memory
 //	meta.go, version.go, flagged.go, ledger.go, sum.go     formats, and the sums of records
@@ -80,6 +80,10 @@ type Options struct {
 	Limit      int64 // overlay bytes that start a checkpoint; 0 means DefaultLimit
 	LWW        bool  // keep versions from now on; a file that has versions keeps them anyway
 	Removals   int64 // removals to remember, with versions; 0 means DefaultRemovals
+
+	// Memory is what there is of it for the pages of the file; 0 means that of the machine, or of
+	// the control group of this process. Lookups in a larger file tell the system what they read.
+	Memory int64
 
 	Logger *slog.Logger // nil means silent
 }

@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/store"
 	"gotycoon/ulog/update"
 )
@@ -148,9 +149,9 @@ func (f *frozen) Versions() (Versions, bool) {
 func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error) error {
 	u := union{notes: true}
 	for _, r := range f.runs.runs {
-		u.add(f.runs.source(r, f.tx, store.Start{Edge: true}))
+		u.add(f.runs.source(r, f.tx, store.Start{Edge: true}, f.watching()))
 	}
-	u.add(newVersionedSource(f.tx))
+	u.add(newVersionedSource(f.tx, f.watching()))
 	u.start()
 	var stopped error
 	err := u.run(func(h *head) bool {
@@ -173,16 +174,19 @@ func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error)
 type versionedSource struct {
 	records    *bottomSource
 	versions   *bolt.Cursor
-	at, update []byte // the present entry
+	walk       paging.Walk // of versions
+	at, update []byte      // the present entry
 	flagged    []byte
 }
 
-func newVersionedSource(tx *bolt.Tx) *versionedSource {
+func newVersionedSource(tx *bolt.Tx, w watching) *versionedSource {
 	s := &versionedSource{
-		records:  newBottomSource(bottomOf(tx), store.Start{Edge: true}),
+		records:  newBottomSource(bottomOf(tx), store.Start{Edge: true}, w),
 		versions: tx.Bucket([]byte(VersionBucket)).Cursor(),
 	}
+	w.walks.Begin(&s.walk, w.passages, s.versions.Bucket(), false)
 	s.at, s.update = s.versions.First()
+	s.walk.At(s.at)
 	return s
 }
 
@@ -228,6 +232,7 @@ func (s *versionedSource) next() {
 	}
 	if order >= 0 {
 		s.at, s.update = s.versions.Next()
+		s.walk.At(s.at)
 	}
 }
 
@@ -237,8 +242,10 @@ func (s *versionedSource) err() error { return s.records.err() }
 // number of bytes. Checkpoints go on meanwhile, though the file grows by the pages that they
 // replace.
 func (s *Store) CopyTo(w io.Writer) (n int64, err error) {
-	err = s.readFile(func(tx *bolt.Tx) error {
-		n, err = tx.WriteTo(w)
+	o := s.acquireFile()
+	defer o.release()
+	err = o.file.View(func(tx *bolt.Tx) error {
+		n, err = paging.CopyTo(tx, o.info, w)
 		return err
 	})
 	if err != nil {

@@ -131,7 +131,7 @@ func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) e
 func (s *Store) eachInFile(l *layers, visit func(key []byte, e LastUpdate)) error {
 	base := s.Meta().Base
 	if base > 0 {
-		s := newBottomSource(l.bottom, store.Start{Edge: true})
+		s := newBottomSource(l.bottom, store.Start{Edge: true}, l.watching())
 		for h := s.head(); h.key != nil; h = s.head() {
 			visit(h.key, LastUpdate{Version: Version{Stamp: base}})
 			s.next()
@@ -150,7 +150,7 @@ func (s *Store) eachInFile(l *layers, visit func(key []byte, e LastUpdate)) erro
 	}
 	u := union{notes: true}
 	for _, r := range l.runs.runs {
-		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}))
+		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}, l.watching()))
 	}
 	u.start()
 	return u.run(func(h *head) bool {

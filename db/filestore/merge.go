@@ -123,7 +123,7 @@ func (s *Store) mergeInto(tx *bolt.Tx, l *runList, m *Meta) (p piece, err error)
 	u := union{notes: m.LWW}
 	for _, r := range l.runs {
 		if r.Number() <= m.MergeRun {
-			u.add(l.source(r, tx, m.behindMerged()))
+			u.add(l.source(r, tx, m.behindMerged(), watching{}))
 		}
 	}
 	u.start()

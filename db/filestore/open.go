@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+
+	"gotycoon/internal/procinfo"
 )
 
 // Open opens the file at path, or creates it. Open does not write to a file that is already there:
@@ -16,6 +18,9 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	if o.Removals <= 0 {
 		o.Removals = DefaultRemovals
+	}
+	if o.Memory <= 0 {
+		o.Memory = procinfo.MemoryLimit()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -38,6 +43,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
+	s.reading.Load().reflect(o.Memory / mirrorShare)
 	if !o.ReadOnly {
 		s.cp.start(s)
 	}
@@ -129,5 +135,7 @@ func (s *Store) closeFile() error {
 	if s.file == nil { // it is Absent
 		return nil
 	}
-	return errors.Join(s.file.Close(), s.closeOthers())
+	err := errors.Join(s.file.Close(), s.closeOthers())
+	s.reading.Load().dropMirror()
+	return err
 }

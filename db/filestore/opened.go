@@ -1,10 +1,13 @@
 package filestore
 
 import (
+	"math"
 	"os"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/filestore/paging"
 )
 
 // opened is a file that is open, with the lists of its runs. A compaction replaces the whole of it:
@@ -20,12 +23,16 @@ type opened struct {
 	runs *runTable
 	info os.FileInfo // which file it is
 
+	passages   *paging.Passages              // its long scans
+	unmirrored bool                          // the system has refused a mirror
+	mirror     atomic.Pointer[paging.Mirror] // nil: memory has room for the file
+
 	refs   atomic.Int64  // readers, plus one while it is the current one; 0 is final
 	unused chan struct{} // closed with the last reference
 }
 
 func newOpened(file *bolt.DB, runs *runTable, info os.FileInfo) *opened {
-	o := &opened{file: file, runs: runs, info: info, unused: make(chan struct{})}
+	o := &opened{file: file, runs: runs, info: info, passages: new(paging.Passages), unused: make(chan struct{})}
 	o.refs.Store(1)
 	return o
 }
@@ -35,6 +42,44 @@ func (o *opened) again() *opened { return newOpened(o.file, o.runs, o.info) }
 
 func (o *opened) release() {
 	if o.refs.Add(-1) == 0 {
+		o.dropMirror()
 		close(o.unused)
+	}
+}
+
+// dropMirror is called when nobody reads the file any more.
+func (o *opened) dropMirror() {
+	if m := o.mirror.Swap(nil); m != nil {
+		_ = m.Close() // the addresses stay taken
+	}
+}
+
+// mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never has
+// to wait for readers in order to map the file anew.
+const mapSize = 64 << 30
+
+// mapAtLeast returns the bytes of addresses that a file is mapped to.
+func mapAtLeast() int64 { return min(int64(mapSize), math.MaxInt/4) } // for addresses of 32 bits
+
+// mirrorShare is which part of the memory a file takes from which on its lookups are mirrored.
+const mirrorShare = 2
+
+// reflect makes a mirror when the file is so large that pages of it may have to leave memory. The
+// caller holds runMu, or is alone.
+func (o *opened) reflect(most int64) {
+	if most <= 0 || o.mirror.Load() != nil || o.unmirrored {
+		return
+	}
+	size := int64(0)
+	_ = o.file.View(func(tx *bolt.Tx) error {
+		size = tx.Size()
+		return nil
+	})
+	if size <= most {
+		return
+	}
+	m, err := paging.NewMirror(o.file.Path(), o.info, max(mapAtLeast(), size))
+	if o.unmirrored = err != nil; err == nil {
+		o.mirror.Store(m)
 	}
 }

@@ -58,17 +58,17 @@ func (l *runList) merged(r *fileRun, key []byte) bool {
 // source walks those entries of a run that readers need to ask for. Behind MergedTo a merge has
 // dropped blocks: of two runs that are being merged, the older may still have what the newer has no
 // more.
-func (l *runList) source(r *fileRun, tx *bolt.Tx, from store.Start) *runSource {
+func (l *runList) source(r *fileRun, tx *bolt.Tx, from store.Start, w watching) *runSource {
 	if l.mergedTo == nil || r.Number() > l.mergeRun {
-		return newRunSource(r.Cursor(tx, from.Backward), from, nil)
+		return newRunSource(r.Cursor(tx, from.Backward), from, nil, w)
 	}
 	if from.Backward {
-		return newRunSource(r.Cursor(tx, true), from, l.mergedTo)
+		return newRunSource(r.Cursor(tx, true), from, l.mergedTo, w)
 	}
 	if from.Edge || bytes.Compare(from.Key, l.mergedTo) <= 0 {
 		from = store.Start{Key: l.mergedTo}
 	}
-	return newRunSource(r.Cursor(tx, false), from, nil)
+	return newRunSource(r.Cursor(tx, false), from, nil, w)
 }
 
 // find returns the entry of key in the newest run that has the key; nil where none has it.

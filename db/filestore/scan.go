@@ -6,6 +6,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/store"
 )
 
@@ -17,6 +18,7 @@ type layers struct {
 	tx     *bolt.Tx
 	runs   *runList
 	bottom bottom
+	walks  paging.Walks // of the sources of union
 }
 
 // begin returns what a reader sees now. The caller ends it soon: bbolt cannot reuse a page while an
@@ -42,6 +44,7 @@ func (l *layers) open(s *Store) (err error) {
 		return fmt.Errorf("read %s: %w", s.path, err)
 	}
 	l.bottom = bottomOf(l.tx)
+	l.bottom.mirror = l.file.mirror.Load()
 	return nil
 }
 
@@ -51,8 +54,17 @@ func (l *layers) end() {
 }
 
 func (l *layers) endTx() {
+	l.walks.End()
 	_ = l.tx.Rollback() // of a read transaction
 	l.file.release()
+}
+
+// watching returns who watches a scan of the layers.
+func (l *layers) watching() watching {
+	if l.file == nil { // of a transaction that writes
+		return watching{walks: &l.walks}
+	}
+	return watching{&l.walks, l.file.passages}
 }
 
 // inFile looks a key up in the runs and the bottom. The slice is valid until end.
@@ -129,8 +141,8 @@ func (l *layers) union(from store.Start) *union {
 		}
 	}
 	for _, r := range l.runs.runs {
-		u.add(l.runs.source(r, l.tx, from))
+		u.add(l.runs.source(r, l.tx, from, l.watching()))
 	}
-	u.add(newBottomSource(l.bottom, from))
+	u.add(newBottomSource(l.bottom, from, l.watching()))
 	return u
 }

@@ -5,6 +5,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
@@ -164,15 +165,23 @@ func (u *union) note() head {
 	return head{key: u.key, body: u.body}
 }
 
+// watching is who watches the sources of a scan, see package paging; the zero value watches none.
+type watching struct {
+	walks    *paging.Walks // those of the transaction
+	passages *paging.Passages
+}
+
 // A treeSource walks the tree of the file.
 type treeSource struct {
 	cursor     *bolt.Cursor
+	walk       paging.Walk // is told of each record before the record is read
 	backward   bool
 	key, value []byte // key is nil at the end
 }
 
-func newTreeSource(b *bolt.Bucket, from store.Start) *treeSource {
+func newTreeSource(b *bolt.Bucket, from store.Start, w watching) *treeSource {
 	s := &treeSource{cursor: b.Cursor(), backward: from.Backward}
+	w.walks.Begin(&s.walk, w.passages, b, from.Backward)
 	switch {
 	case from.Edge && from.Backward:
 		s.key, s.value = s.cursor.Last()
@@ -181,6 +190,7 @@ func newTreeSource(b *bolt.Bucket, from store.Start) *treeSource {
 	default:
 		s.seek(from)
 	}
+	s.walk.At(s.key)
 	return s
 }
 
@@ -189,6 +199,7 @@ func newTreeSource(b *bolt.Bucket, from store.Start) *treeSource {
 func (s *treeSource) seek(from store.Start) {
 	at := appendBoltKey(nil, from.Key)
 	s.key, s.value = s.cursor.Seek(at)
+	s.walk.At(s.key)
 	exact := bytes.Equal(s.key, at)
 	switch {
 	case exact && from.Inclusive:
@@ -218,6 +229,11 @@ func (s *treeSource) next() {
 	} else {
 		s.key, s.value = s.cursor.Next()
 	}
+	if s.key == nil {
+		s.walk.Over()
+	} else {
+		s.walk.At(s.key)
+	}
 }
 
 const (
@@ -231,7 +247,8 @@ type runSource struct {
 	behind []byte // entries up to this key are not given; nil: all are
 }
 
-func newRunSource(c *run.Cursor, from store.Start, behind []byte) *runSource {
+func newRunSource(c *run.Cursor, from store.Start, behind []byte, w watching) *runSource {
+	c.Watch(w.walks, w.passages)
 	if from.Edge {
 		c.First()
 	} else if exact := c.Seek(from.Key); exact && !from.Inclusive {

@@ -22,6 +22,7 @@ func layered() []string {
 	return []string{
 		"db",
 		"db/filestore",
+		"db/filestore/paging",
 		"db/filestore/run",
 		"db/memstore",
 		"db/memstore/slab",

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/filestore/paging"
 )
 
 // A Run is what memory has of a finished run.
@@ -147,6 +149,8 @@ type Cursor struct {
 	backward bool
 	check    bool
 
+	walk paging.Walk // is told of each block before the block is read
+
 	block block
 	i     int // in block
 
@@ -165,6 +169,14 @@ func (r *Run) Cursor(tx *bolt.Tx, backward bool) *Cursor {
 
 func newCursor(b *bolt.Bucket, kind byte, backward bool) *Cursor {
 	return &Cursor{bucket: b, kind: kind, backward: backward, check: true, blocks: b.Cursor()}
+}
+
+// Watch has long walks keep out of the way of others, see package paging. It is called before the
+// cursor is moved.
+func (c *Cursor) Watch(walks *paging.Walks, p *paging.Passages) {
+	if c.bucket != nil {
+		walks.Begin(&c.walk, p, c.bucket, c.backward)
+	}
 }
 
 // Entry returns the current entry; key is nil at the end and after an error. The slices are valid
@@ -211,6 +223,7 @@ func (c *Cursor) Seek(key []byte) (exact bool) {
 		}
 		return false
 	}
+	c.walk.At(last)
 	bl, err := openBlock(raw, c.check)
 	if err == nil {
 		c.block = bl
@@ -255,9 +268,11 @@ func (c *Cursor) settleIn() {
 // open takes a block, and its first entry in the direction of the walk.
 func (c *Cursor) open(last, raw []byte) {
 	if last == nil || last[0] != c.kind {
+		c.walk.Over()
 		c.end(nil)
 		return
 	}
+	c.walk.At(last)
 	var err error
 	if c.block, err = openBlock(raw, c.check); err != nil {
 		c.end(err)

@@ -1,0 +1,215 @@
+package paging
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+const (
+	longScan = 64  // leaves that a scan has passed when it is long
+	ahead    = 64  // leaves that are looked at and asked for at a time
+	keep     = 512 // pages behind the cursor that are not given back yet, see passage.push
+	batch    = 256 // pages that are given back at a time
+	parked   = 128 // scans that are remembered between two of their calls
+)
+
+// A passage is a scan that has passed several leaves.
+type passage struct {
+	at       uint64 // page at which the scan stopped
+	backward bool
+	passed   int // pages
+
+	leaf   span     // the present leaf
+	coming []uint64 // leaves that come next, in their order
+	lent   []span   // pages that the scan has brought into memory, the oldest first
+	size   uint64   // pages in lent
+
+	way  descent
+	room []byte // scratch
+}
+
+// Passages are the long scans of a file.
+type Passages struct {
+	mu     sync.Mutex // guards parked
+	parked []*passage // the one that stopped last at the end
+}
+
+// find returns the scan that has stopped at a page; nil: there is none.
+func (s *Passages) find(page uint64, backward bool) *passage {
+	for i, p := range s.parked {
+		if p.at == page && p.backward == backward {
+			s.parked = slices.Delete(s.parked, i, i+1)
+			return p
+		}
+	}
+	return nil
+}
+
+// ending returns the scan that has stopped at a page and is at its end there.
+func (s *Passages) ending(page uint64, backward bool) *passage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(page, backward)
+}
+
+// take returns the scan that goes from a page to another one, or a new one. The scan has stopped at
+// the first of the two, or at the second: a call may have looked at a record that the next call
+// begins before.
+func (s *Passages) take(from, to uint64, backward bool) *passage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.find(from, backward)
+	if p == nil {
+		p = s.find(to, backward)
+	}
+	if p != nil {
+		return p
+	}
+	if len(s.parked) < parked {
+		return &passage{backward: backward}
+	}
+	p = s.parked[0] // nobody went on with it for long
+	s.parked = slices.Delete(s.parked, 0, 1)
+	*p = passage{
+		backward: backward, coming: p.coming[:0], lent: p.lent[:0], room: p.room[:0],
+		way: descent{way: p.way.way[:0]},
+	}
+	return p
+}
+
+func (s *Passages) park(p *passage) {
+	clear(p.way.way[:cap(p.way.way)])
+	p.way.way, p.way.file = p.way.way[:0], file{} // no address outlasts the transaction
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parked = append(s.parked, p)
+}
+
+// before is called when the scan is going to look up a key, which is in a leaf.
+func (p *passage) before(f file, leaf uint64) {
+	if p.passed++; p.passed < longScan {
+		return
+	}
+	p.lend(f, span{leaf, 1}, true)
+	if more := f.overflow(leaf); more > 0 { // the lookup reads the keys there
+		p.lend(f, span{leaf + 1, more}, false)
+	}
+	p.giveBack(f, keep+batch)
+}
+
+// enter is called when the scan comes to a page. key is the name of the element there.
+func (p *passage) enter(f file, root, page uint64, key []byte) {
+	if p.passed++; p.passed < longScan {
+		return
+	}
+	if page >= p.leaf.page && page < p.leaf.end() { // it goes on in the same leaf
+		return
+	}
+	p.way.file = f
+	if i := slices.Index(p.coming, page); i >= 0 {
+		p.coming = slices.Delete(p.coming, 0, i+1)
+		p.leaf = span{page, 1}
+	} else {
+		p.coming = p.coming[:0]
+		found, ok := p.way.seek(root, key, 0)
+		if !ok {
+			return
+		}
+		p.leaf = span{found, 1}
+	}
+	p.wholeLeaf(f)
+	if len(p.coming) == 0 {
+		p.look(f, root, key)
+	}
+}
+
+// wholeLeaf looks at the pages of a leaf behind the first. They are not asked for when there are
+// many: a scan for keys does not read large values.
+func (p *passage) wholeLeaf(f file) {
+	if more := f.overflow(p.leaf.page); more > 0 {
+		p.lend(f, span{p.leaf.page + 1, more}, more <= askAtMost)
+		p.leaf.n += more
+	}
+}
+
+// look finds out which leaves come next, and asks for those that are not in memory.
+func (p *passage) look(f file, root uint64, key []byte) {
+	if _, ok := p.way.seek(root, key, 0); !ok {
+		return
+	}
+	for len(p.coming) < ahead {
+		leaf, ok := p.way.next(p.backward, func(branch uint64) { p.lend(f, span{branch, 1}, true) })
+		if !ok {
+			break
+		}
+		p.coming = append(p.coming, leaf)
+	}
+	sorted := slices.Clone(p.coming)
+	slices.Sort(sorted)
+	for i := 0; i < len(sorted); {
+		s := span{sorted[i], 1}
+		for i++; i < len(sorted) && sorted[i] <= s.end(); i++ {
+			s.n = sorted[i] + 1 - s.page
+		}
+		p.lend(f, s, true)
+	}
+}
+
+const (
+	lookAtMost = 1 << 14 // pages are looked at with one call of the system
+	askAtMost  = 16      // pages of a leaf are asked for before they are touched
+)
+
+// lend remembers those of some pages that are not in memory; with ask, it asks the system for them.
+func (p *passage) lend(f file, all span, ask bool) {
+	for all.n > 0 {
+		part := span{all.page, min(all.n, lookAtMost)}
+		all = span{part.end(), all.n - part.n}
+		p.room = slices.Grow(p.room[:0], int(part.n))[:part.n]
+		eachAbsent(f, part, p.room, func(s span) {
+			if ask {
+				willNeed(f.bytes(s))
+			}
+			p.push(s)
+		})
+	}
+}
+
+// push remembers pages that the scan has brought into memory. They stay there until it has brought
+// keep others: whoever walks through keys in pieces, and reads the record of each key after the
+// piece, finds the pages of a piece in memory.
+func (p *passage) push(s span) {
+	p.size += s.n
+	if n := len(p.lent); n > 0 && p.lent[n-1].end() == s.page {
+		p.lent[n-1].n += s.n
+		return
+	}
+	p.lent = append(p.lent, s)
+}
+
+// giveBack gives the oldest pages back until the scan has at most most of them. It does nothing
+// before they are a batch more.
+func (p *passage) giveBack(f file, most uint64) {
+	if p.size <= most {
+		return
+	}
+	n, given := 0, uint64(0)
+	for n < len(p.lent) && p.size-given > most-min(most, batch) {
+		given += p.lent[n].n
+		n++
+	}
+	back := p.lent[:n]
+	slices.SortFunc(back, func(a, b span) int { return cmp.Compare(a.page, b.page) })
+	for i := 0; i < n; {
+		s := back[i]
+		for i++; i < n && back[i].page <= s.end(); i++ {
+			s.n = max(s.end(), back[i].end()) - s.page
+		}
+		if s.end() <= f.pages() {
+			pageOut(f.bytes(s))
+		}
+	}
+	p.size -= given
+	p.lent = slices.Delete(p.lent, 0, n)
+}
