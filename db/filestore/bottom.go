@@ -26,7 +26,11 @@ func bottomOf(tx *bolt.Tx) bottom {
 // get looks a key up. The slice is valid while the transaction is open.
 func (b bottom) get(key []byte) (value []byte, found bool, err error) {
 	if b.packed != nil {
-		if value, found, err = run.FindPacked(b.packed, key); found || err != nil {
+		find := run.FindPacked
+		if b.mirror != nil {
+			find = run.FindPackedOnDisk
+		}
+		if value, found, err = find(b.packed, key); found || err != nil {
 			b.readPacked(key, value)
 			return value, found, err
 		}

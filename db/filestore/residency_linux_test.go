@@ -244,6 +244,59 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
+// In a file that is larger than memory a lookup finds what it finds in another one, and reads one
+// page of leaves, seldom two.
+func TestLookupsInAFileLargerThanMemory(t *testing.T) {
+	const lookups = 400
+	read := map[bool]int{}
+	for _, large := range []bool{false, true} {
+		s, path := quiet(t, Options{Limit: 1 << 30})
+		s.file.NoSync = true // for speed
+		var ups []update.Update
+		random := rand.New(rand.NewPCG(1, 2))
+		var keys []string
+		for i := range 60_000 {
+			keys = append(keys, fmt.Sprintf("%016x", random.Uint64()))
+			ups = append(ups, set(keys[i], strings.Repeat(keys[i], 10)))
+		}
+		s.Apply(1, ups)
+		require.NoError(t, s.Merge())
+		require.NoError(t, s.closeFile())
+		c := watchCache(t, path)
+		c.empty(t)
+		o := Options{Limit: 1 << 30}
+		if large {
+			o.Memory = 1 << 20
+		}
+		s, err := Open(path, o)
+		require.NoError(t, err)
+		s.cp.stop()
+		require.Equal(t, large, s.reading.Load().mirror.Load() != nil)
+		before := count(c.present(t))
+		for range lookups {
+			key := keys[random.IntN(len(keys))]
+			value, found, err := s.Get(nil, []byte(key), nil)
+			require.NoError(t, err)
+			require.True(t, found)
+			require.Equal(t, strings.Repeat(key, 10), string(value))
+		}
+		read[large] = count(c.present(t)) - before
+		for _, key := range keys {
+			for _, absent := range []string{key[:15], key + "0", fmt.Sprintf("%016x", random.Uint64())} {
+				_, found, err := s.Get(nil, []byte(absent), nil)
+				require.NoError(t, err)
+				require.False(t, found, absent)
+			}
+			_, found, err := s.Get(nil, []byte(key), nil)
+			require.NoError(t, err)
+			require.True(t, found, key)
+		}
+		require.NoError(t, s.closeFile())
+	}
+	t.Logf("%d pages for %d lookups, %d in a file that is larger than memory", read[false], lookups, read[true])
+	require.Less(t, read[true], read[false]*7/8)
+}
+
 // Scans of all kinds, lookups, updates, merges and compactions at the same time do not disturb each
 // other.
 func TestScansBesideEverything(t *testing.T) {

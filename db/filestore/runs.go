@@ -71,17 +71,21 @@ func (l *runList) source(r *fileRun, tx *bolt.Tx, from store.Start, w watching) 
 	return newRunSource(r.Cursor(tx, false), from, nil, w)
 }
 
-// find returns the entry of key in the newest run that has the key; nil where none has it.
-func (l *runList) find(tx *bolt.Tx, key []byte) (flagged []byte, err error) {
+// find returns the entry of key in the newest run that has the key; nil where none has it. onDisk
+// says that the file is larger than memory.
+func (l *runList) find(tx *bolt.Tx, key []byte, onDisk bool) (flagged []byte, err error) {
 	if len(l.runs) == 0 {
 		return nil, nil
 	}
-	hash := run.Hash(key)
+	hash, find := run.Hash(key), (*run.Run).Find
+	if onDisk {
+		find = (*run.Run).FindOnDisk
+	}
 	for _, r := range l.runs {
 		if !r.MayHave(hash) || l.merged(r, key) {
 			continue
 		}
-		if flagged, found, err := r.Find(tx, key); found || err != nil {
+		if flagged, found, err := find(r.Run, tx, key); found || err != nil {
 			return flagged, err
 		}
 	}

@@ -13,6 +13,8 @@
 //     which they came. Of a hot set that takes half of the accesses and 40 % of the memory, every
 //     third access reads the disk. A Mirror mends this.
 //
+// A third thing is none of the system's doing: a lookup in blocks may read two leaves, see Guess.
+//
 // # Scans
 //
 // A Walk watches a cursor on its way through a bucket. While a scan is short the Walk only compares

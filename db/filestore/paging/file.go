@@ -100,16 +100,3 @@ func (b branch) find(key []byte) int {
 type span struct{ page, n uint64 }
 
 func (s span) end() uint64 { return s.page + s.n }
-
-// levels returns how many branch pages are above each leaf. Only the first leaf is touched for
-// that.
-func (f file) levels(page uint64) (n int) {
-	for ; n < maxDepth; n++ {
-		b, ok := f.branch(page)
-		if !ok {
-			return n
-		}
-		page = b.child(0)
-	}
-	return 0
-}

@@ -82,6 +82,47 @@ func TestADescentMeetsAllLeaves(t *testing.T) {
 	})
 }
 
+// A guess is the block behind, for about half of the keys between two leaves with two blocks each.
+// Most guesses are right, and seldom was there a right one where none was made.
+func TestGuesses(t *testing.T) {
+	db, names := tree(t, 2000-8)
+	view(t, db, func(b *bolt.Bucket) {
+		random := rand.New(rand.NewPCG(1, 2))
+		guessed, right, missed, two := 0, 0, 0, 0
+		const rounds = 20_000
+		f := fileOf(b.Tx())
+		for range rounds {
+			n := random.IntN(len(names)-1)*1000 + 1 + random.IntN(999)
+			name := []byte(fmt.Sprintf("%08d", n))
+			d := descent{file: f}
+			first, ok := d.seek(uint64(b.RootPage()), name, 0)
+			require.True(t, ok)
+			found, _ := b.Cursor().Seek(name)
+			offset, _ := f.offset(found)
+			needed := uint64(offset/f.page) != first
+			if needed {
+				two++
+			}
+			got, value, ok := Guess(b, name)
+			switch {
+			case ok:
+				guessed++
+				require.Equal(t, b.Get(got), value)
+				require.LessOrEqual(t, string(name), string(got))
+				if string(got) == string(found) {
+					right++
+				}
+			case needed:
+				missed++
+			}
+		}
+		t.Logf("of %d lookups %d need the leaf behind; %d guesses, %d of them right, %d missing", rounds, two, guessed, right, missed)
+		require.Greater(t, two, rounds/3, "bbolt reads two leaves for many names")
+		require.Greater(t, right, guessed*9/10)
+		require.Less(t, missed, two/10)
+	})
+}
+
 // A mirror is touched at the branch pages and the value, and nowhere else: what is not in memory
 // must not be touched.
 func TestAMirrorIsTouchedWhereALookupReads(t *testing.T) {
@@ -142,6 +183,7 @@ func TestDamagedPagesLeadNowhere(t *testing.T) {
 				}
 			}
 			f.levels(root)
+			f.firstElement(random.Uint64N(f.pages()))
 		}
 	})
 }

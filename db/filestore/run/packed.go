@@ -31,6 +31,14 @@ func FindPacked(b *bolt.Bucket, key []byte) (value []byte, found bool, err error
 	return findInBlocks(b, PackedKey, key)
 }
 
+// FindPackedOnDisk is FindPacked for a file that is larger than memory: see paging.Guess.
+func FindPackedOnDisk(b *bolt.Bucket, key []byte) (value []byte, found bool, err error) {
+	if value, found, sure, err := guess(b, PackedKey, key); sure || err != nil {
+		return value, found, err
+	}
+	return findInBlocks(b, PackedKey, key)
+}
+
 // PackedCursor returns a cursor on packed records, which compares the checksum of each block. What
 // it gives as flagged is the value.
 func PackedCursor(b *bolt.Bucket, backward bool) *Cursor { return newCursor(b, PackedKey, backward) }

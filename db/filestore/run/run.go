@@ -108,6 +108,38 @@ func (r *Run) Find(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err err
 	return findInBlocks(b, BlockKey, key)
 }
 
+// FindOnDisk is Find for a file that is larger than memory: see paging.Guess.
+func (r *Run) FindOnDisk(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err error) {
+	b := r.In(tx)
+	if b == nil {
+		return nil, false, ErrDamaged
+	}
+	if flagged, found, sure, err := guess(b, BlockKey, key); sure || err != nil {
+		return flagged, found, err
+	}
+	return findInBlocks(b, BlockKey, key)
+}
+
+// guess looks a key up in the block that most likely has it. sure reports whether no other block
+// can have the key.
+func guess(b *bolt.Bucket, kind byte, key []byte) (body []byte, found, sure bool, err error) {
+	var room [64]byte
+	name, raw, ok := paging.Guess(b, append(append(room[:0], kind), key...))
+	if !ok || name[0] != kind {
+		return nil, false, false, nil
+	}
+	bl, err := openBlock(raw, false)
+	if err != nil {
+		return nil, false, false, err
+	}
+	first, _, err := bl.entry(0)
+	if err != nil || bytes.Compare(first, key) > 0 {
+		return nil, false, false, err
+	}
+	body, found, err = findInBlock(b, kind, raw, key)
+	return body, found, true, err
+}
+
 // findInBlocks looks a key up in the blocks of a bucket.
 func findInBlocks(b *bolt.Bucket, kind byte, key []byte) (body []byte, found bool, err error) {
 	var room [64]byte
