@@ -130,6 +130,12 @@ func (p *Prepared) continueSegment() (off int64, head header, err error) {
 	if err = l.cutTail(p.f, &p.good, p.size); err != nil {
 		return 0, head, err
 	}
+	if p.whole > p.size && p.good.off == p.size {
+		l.logger.Info("cut the zeros off the end of the update log, where a process that died had made room", "file", l.segmentPath(p.n), "offset", p.size, "size", p.whole-p.size)
+		if err = p.f.Truncate(p.size); err != nil {
+			return 0, head, err
+		}
+	}
 	return p.resume(p.f, &p.good)
 }
 

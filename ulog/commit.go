@@ -174,6 +174,9 @@ func (w *writer) writeGroup(g *group) error {
 	if err := w.write(g, at.off); err != nil {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
+	if err := w.makeRoom(at.seg, at.off+g.size()); err != nil {
+		return err
+	}
 	if len(g.large) > 0 {
 		defer l.flush.kickSync()
 	}

@@ -120,5 +120,8 @@ func (w *writer) endAt(last Stamp) error {
 	}
 	w.syncMu.Lock()
 	defer w.syncMu.Unlock()
+	if err := w.giveRoomBack(w.end()); err != nil {
+		return err
+	}
 	return w.syncHeaderLocked()
 }

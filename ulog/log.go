@@ -79,6 +79,7 @@ type writer struct {
 	stated  note        // what the newest written position record says; used by the leader
 	company company     // used by the leader
 	early   tail        // up to where the flusher was asked to have the disk begin; used by the leader
+	room    tail        // where the file of a segment ends, if zeros were written there; used by the leader
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu

@@ -31,7 +31,8 @@ type Prepared struct {
 	log   *Log
 	f     vfs.File // the newest segment, locked; nil where there is none
 	n     uint64   // its number, 1 where there is none
-	size  int64    // of the file
+	size  int64    // of the file, without the zeros that a process which died has left
+	whole int64    // of the file, with them
 	fresh bool     // there was no segment when the directory was looked at
 	known bool     // the log has an identity on the disk; otherwise log.id was just made
 	empty bool     // the newest segment has no header yet
@@ -195,6 +196,10 @@ func (p *Prepared) lookAtRecords() error {
 	head, err := readHeader(p.f)
 	if err != nil {
 		return adviseRepair(&DamageError{File: path, Err: err})
+	}
+	p.whole = p.size
+	if p.size, err = withoutRoom(p.f, p.size, head.size); err != nil {
+		return err
 	}
 	p.good = scanner{win: window{f: p.f}, path: path, head: head, off: headerSize, keeps: true}
 	s := &p.good

@@ -178,7 +178,9 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 	if head, herr := readHeader(r.f); herr == nil {
 		r.headed, r.scan.head = true, head
 	}
-	limit, err = r.f.Size()
+	if limit, err = r.f.Size(); err == nil && r.headed {
+		limit, err = withoutRoom(r.f, limit, r.scan.head.size)
+	}
 	return limit, higher != 0 || r.log != nil && r.safe.seg > r.seg, err
 }
 

@@ -144,11 +144,15 @@ func (w *writer) rotate() (tail, error) {
 // endSegmentLocked makes the newest segment end on the disk where it ends now, header included. The
 // caller is the leader and holds syncMu.
 func (w *writer) endSegmentLocked() (tail, error) {
-	err := w.syncLocked()
+	at := w.end()
+	err := w.giveRoomBack(at)
+	if err == nil {
+		err = w.syncLocked()
+	}
 	if err == nil {
 		err = w.syncHeaderLocked()
 	}
-	return w.end(), err
+	return at, err
 }
 
 // end returns the end of the written groups, which only the leader changes.

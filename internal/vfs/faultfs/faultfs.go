@@ -246,12 +246,21 @@ func (f *file) WriteAt(b []byte, off int64) (int, error) {
 	return n, fault
 }
 
-// Truncate implements vfs.File.
+// Truncate implements vfs.File. What it cuts off is free again.
 func (f *file) Truncate(size int64) error {
 	if err := f.fs.changed(nil); err != nil {
 		return err
 	}
-	return f.File.Truncate(size)
+	before, err := f.Size()
+	if err == nil {
+		err = f.File.Truncate(size)
+	}
+	if err == nil {
+		f.fs.mu.Lock()
+		f.fs.space += max(0, before-size)
+		f.fs.mu.Unlock()
+	}
+	return err
 }
 
 // Sync implements vfs.File.
