@@ -61,14 +61,15 @@ type usage struct {
 }
 
 // newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. The first
-// pages are cold. awake returns how long leaders of loops have waited awake.
-func newProcessors(c *db.Catalog, syncEach bool, awake func() time.Duration) *processors {
+// pages are cold. awake and synced return how long leaders of loops have waited awake, and for the
+// disk.
+func newProcessors(c *db.Catalog, syncEach bool, awake, synced func() time.Duration) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
 	p := &processors{always: syncEach, onDisk: anyOnDisk(c), beats: newPace()}
 	p.usage, p.use = usageSoFar, useProcessors
-	p.cores = figuresWith(awake)
+	p.cores = figuresWith(awake, synced)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	if p.onDisk {
 		p.until = time.Now().Add(coldFor)

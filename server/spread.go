@@ -20,6 +20,9 @@ import (
 // The same clients on the server's machine use the second core: it stays with one loop. If there
 // are more threads of others than cores, all stand in line, and a server with one loop would only
 // get less of the machine: then it has all loops.
+//
+// Where leaders wait for the disk themselves (-oas), cores are idle because of it, and more loops
+// would only make more fsyncs, with fewer updates each.
 type spread struct {
 	set   func(n int)
 	most  func() int            // loops
@@ -44,7 +47,7 @@ func newSpread(loops *netio.Loops) *spread {
 	return &spread{
 		n: 1, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
 		most:  func() int { return runtime.GOMAXPROCS(0) },
-		cores: figuresWith(loops.Awake),
+		cores: figuresWith(loops.Awake, loops.Syncing),
 	}
 }
 
@@ -71,9 +74,14 @@ func (s *spread) look(now time.Time) {
 // decide sets the number of loops by what a window has found.
 func (s *spread) decide(now time.Time, w window) {
 	n, most := s.n, s.most()
-	switch loops := float64(n); {
+	loops := float64(n)
+	syncs := w.synced >= hardly*loops
+	switch {
 	case n > most:
 		n = most
+	case syncs && n > 1:
+		n /= 2
+	case syncs:
 	case n > 1 && w.waited >= crowdedAt && s.fit(n/2):
 		n /= 2
 		s.rest = min(max(leastRest, 2*s.rest), mostRest)

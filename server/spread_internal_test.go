@@ -98,3 +98,20 @@ func TestNoMoreLoopsThanProcessors(t *testing.T) {
 	m.most = func() int { return 2 }
 	require.Equal(t, 2, m.pass(spreadEvery, 4, 0, 0))
 }
+
+// Leaders that wait for the disk leave cores idle, and more loops would make more fsyncs.
+func TestLoopsThatWaitForTheDiskAreEnough(t *testing.T) {
+	m := spreadOn(4)
+	syncing := func(part float64) {
+		for range 25 {
+			m.sum.synced += time.Duration(part * float64(spreadEvery))
+			m.pass(spreadEvery, 1, 0.1, 2)
+		}
+	}
+	syncing(0.2)
+	require.Equal(t, 1, m.n)
+	syncing(0.05)
+	require.Equal(t, 2, m.n, "hardly any of the time is the disk's")
+	syncing(0.9)
+	require.Equal(t, 1, m.n, "two loops wait for each other's fsyncs")
+}

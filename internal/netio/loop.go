@@ -87,6 +87,8 @@ type loop struct {
 	away       map[uint64]uint64 // terms of leaders that have lost the leadership to watch and serve on, with the look
 	scattering int               // so many looks more each connection has a goroutine
 
+	found int   // connections with news in the latest poll
+	syncs syncs // protected by mu as well
 	vigil vigil // belongs to the leader, between two rounds
 }
 
@@ -101,15 +103,16 @@ const (
 
 // Loops are the loops of a port. A nil *Loops has none.
 type Loops struct {
-	loops  []*loop
-	turns  turns
-	awake  atomic.Int64  // nanoseconds of vigils
-	next   atomic.Uint32 // place of the next connection
-	used   atomic.Uint32 // so many of loops are used
-	asleep atomic.Bool   // watch rests
-	wake   chan struct{}
-	ended  chan struct{}
-	work   sync.WaitGroup
+	loops   []*loop
+	turns   turns
+	awake   atomic.Int64  // nanoseconds of vigils
+	syncing atomic.Int64  // nanoseconds in which leaders waited for the disk
+	next    atomic.Uint32 // place of the next connection
+	used    atomic.Uint32 // so many of loops are used
+	asleep  atomic.Bool   // watch rests
+	wake    chan struct{}
+	ended   chan struct{}
+	work    sync.WaitGroup
 }
 
 // NewLoops starts n loops, of which one is used at first. It returns nil if the system has no way
@@ -185,15 +188,20 @@ func (l *loop) take(term uint64) *Conn {
 			l.mu.Unlock()
 			return c
 		}
-		l.busy = false
-		slow, wait := l.slow, len(l.later) == 0
+		l.busy, l.syncs.leading = false, false
+		gathers := l.gathers()
+		syncs := !gathers && l.leadSync()
+		slow, wait := l.slow, len(l.later) == 0 && !gathers
 		alone := len(slow) == 0 && len(l.unsynced) == 0 && !l.settling && l.scattering == 0
 		l.slow = nil
-		if len(l.unsynced) > 0 && !l.settling {
+		if len(l.unsynced) > 0 && !l.settling && !gathers {
 			l.settle()
 		}
 		l.mu.Unlock()
 		settleEach(slow)
+		if syncs {
+			continue
+		}
 		if !l.begin(wait, alone) {
 			return nil
 		}
@@ -227,7 +235,9 @@ func (l *loop) takeLocked() *Conn {
 // begin begins a round. It reports whether there is one: not after Close. alone says that no other
 // goroutine works for the loop.
 func (l *loop) begin(wait, alone bool) bool {
-	l.letOthers(alone)
+	if l.syncs.since.IsZero() {
+		l.letOthers(alone)
+	}
 	vigil := l.mayKeepVigil
 	if !alone {
 		vigil = noVigil
@@ -240,6 +250,7 @@ func (l *loop) begin(wait, alone bool) bool {
 	defer l.mu.Unlock()
 	l.ready, l.later = l.later, l.ready
 	l.poller.each(l.news)
+	l.found = len(l.ready)
 	if l.all.asleep.Load() && l.all.asleep.CompareAndSwap(true, false) {
 		l.all.wake <- struct{}{}
 	}
@@ -274,6 +285,7 @@ func (l *loop) leave(term uint64) {
 func (l *loop) handOver() {
 	l.term++
 	l.busy = false
+	l.giveSync()
 	term := l.term
 	l.all.work.Go(func() { l.lead(term) })
 }

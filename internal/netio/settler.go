@@ -4,10 +4,10 @@ package netio
 //
 // # The problem
 //
-// With -oas a reply waits for an fsync. The leader cannot wait that long at the end of its round:
-// requests that wait for nothing would wait with it. A goroutine for each reply sleeps until the
-// group of its update is on the disk, and the log wakes all of them: with 64 clients that was a
-// third of what a set costs.
+// With -oas a reply waits for an fsync. Where the disk is quick, the leader waits itself (syncs.go).
+// Elsewhere it cannot wait that long: requests that wait for nothing would wait with it. A goroutine
+// for each reply sleeps until the group of its update is on the disk, and the log wakes all of them:
+// with 64 clients that was a third of what a set costs.
 //
 // # The rule
 //
@@ -26,11 +26,6 @@ package netio
 // A settler waits for one log, so that nobody waits for the disk of a database who has changed
 // another one. Replies that wait for another log meanwhile, or for other servers, have a goroutine
 // each: a server may confirm the one soon and the other never.
-//
-// Rejected: the leader syncs the log itself at the end of its round, as servers with one thread do,
-// as long as no other requests come and the disk is quick. No thread has to be woken for an fsync
-// then, but nobody is served during it: 14.3 µs for a set, where the settler takes 13.3 and
-// goroutines took 15.0 (BENCHMARKS.md).
 type settler struct {
 	loop  *loop
 	conns []*Conn // whose replies it sends

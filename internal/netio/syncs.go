@@ -1,0 +1,137 @@
+package netio
+
+import (
+	"time"
+
+	"gotycoon/db/owed"
+)
+
+// Leaders that wait for the disk.
+//
+// # The problem
+//
+// An fsync takes 0.1 ms on a quick disk, and costs the same whether one update waits for it or
+// sixty. A settler syncs what has come while it synced before: with 64 clients, half of them wait
+// for the disk while the other half are served. So there are twice as many fsyncs as need be, and
+// each wakes the settler, whose thread gets into the leader's way.
+//
+// # The rule
+//
+// On a quick disk the leader waits itself, and not before it must: when a round is over, it asks for
+// more news, without a wait, and serves what has come. When nothing has come, or after mostGather,
+// it syncs the log once and sends all replies.
+//
+//	leader   serve A B C │ news? D E: serve │ news? F: serve │ news? none: fsync, replies of A to F
+//
+// All clients wait for the disk at the same time, then, and nobody is served meanwhile: that is
+// what a server with one thread does. It ends when the disk turns out to be slow: the leader measures
+// how long it waits, and so does the settler. If a single fsync hangs, watch lets somebody else
+// lead, as for every wait; a settler then has the replies that are left.
+//
+// A second loop would only make two groups of one, and two leaders wait for each other's fsync. So
+// the time in which leaders wait is counted (Syncing), and the server uses no more loops while it is
+// a part of the time that counts (server/spread.go).
+//
+// Measured with 64 clients that never rest, on two cores, the load on the same ones: 98,000 sets in
+// a second at 9.4 µs, 59 in a group. With the settler and two loops, as before, 57,000 at 17.0 µs;
+// with the settler and one loop 90,000 at 10.4 µs (BENCHMARKS.md).
+type syncs struct {
+	usual   time.Duration // smoothed time of a wait for the disk
+	leading bool          // the leader sends replies that waited for the disk
+	since   time.Time     // when it began to ask for more; zero: it does not
+}
+
+const (
+	quickDisk  = 500 * time.Microsecond // a leader waits that long
+	slowDisk   = 2 * quickDisk          // a leader lost the leadership meanwhile
+	mostGather = 500 * time.Microsecond // from the first reply that waits to the fsync
+	syncWeight = 8                      // so many waits make the smoothed time
+)
+
+// gathers reports whether replies that wait for the disk wait for more requests first. The caller
+// is the leader, at the end of a round, and holds mu.
+func (l *loop) gathers() bool {
+	s := &l.syncs
+	if len(l.unsynced) == 0 || l.settling || s.usual > quickDisk {
+		s.since = time.Time{}
+		return false
+	}
+	if s.since.IsZero() {
+		s.since = time.Now()
+		return true
+	}
+	if l.found > 0 && time.Since(s.since) < mostGather {
+		return true
+	}
+	s.since = time.Time{}
+	return false
+}
+
+// leadSync has the leader send the replies that wait for the disk, if the disk is quick. The caller
+// holds mu.
+func (l *loop) leadSync() bool {
+	if len(l.unsynced) == 0 || l.settling || l.syncs.usual > quickDisk {
+		return false
+	}
+	l.owing, l.unsynced = l.unsynced, l.owing
+	l.syncs.leading = true
+	return true
+}
+
+// giveSync gives the replies that are left to a settler, because another goroutine leads from now
+// on. The caller holds mu.
+func (l *loop) giveSync() {
+	if !l.syncs.leading {
+		return
+	}
+	l.syncs.leading = false
+	l.syncs.usual = max(l.syncs.usual, slowDisk)
+	l.unsynced = append(l.unsynced, l.owing[l.settled:]...)
+	clear(l.owing[l.settled:])
+	l.owing = l.owing[:l.settled]
+	if len(l.unsynced) > 0 && !l.settling {
+		l.settle()
+	}
+}
+
+// leadsSync reports whether the caller serves the connection as a leader that sends replies which
+// waited for the disk.
+func (c *Conn) leadsSync() bool {
+	if c.term == 0 || !c.settling {
+		return false
+	}
+	l := c.loop
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.syncs.leading && l.term == c.term
+}
+
+// waitLogs waits for this server's logs. For those who send one reply after the other it measures
+// how long the disk takes. The first of them waits, the others find their updates on the disk.
+func (c *Conn) waitLogs() error {
+	if !c.settling || c.loop == nil || c.Owed.Waiting() != owed.Disk {
+		return c.Owed.WaitLogs()
+	}
+	began := time.Now()
+	err := c.Owed.WaitLogs()
+	c.loop.synced(time.Since(began), c.term != 0)
+	return err
+}
+
+// synced notes a wait for the disk, of the leader or of a settler.
+func (l *loop) synced(d time.Duration, leader bool) {
+	if leader {
+		l.all.syncing.Add(int64(d))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.syncs.usual += (d - l.syncs.usual) / syncWeight
+}
+
+// Syncing returns the time that leaders have waited for the disk.
+func (all *Loops) Syncing() time.Duration {
+	if all == nil {
+		return 0
+	}
+	return time.Duration(all.syncing.Load())
+}

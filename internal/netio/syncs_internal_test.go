@@ -1,0 +1,118 @@
+//go:build linux
+
+package netio
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// leaderOf has conns rest in a loop whose leader is the test.
+func leaderOf(t *testing.T, conns int) (l *loop, all []*Conn, send func(i int)) {
+	t.Helper()
+	loops := idleLoops(t, 1)
+	l = loops.loops[0]
+	sends := make([]func(), conns)
+	for i := range conns {
+		c, _, client := bareConn(t, loops)
+		c.RestIn(func() {})
+		c.loop = l
+		require.NoError(t, c.watch())
+		require.True(t, c.park())
+		all = append(all, c)
+		sends[i] = func() {
+			_, err := client.Write([]byte("x"))
+			require.NoError(t, err)
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.bare.fd), Events: unix.POLLIN}}, int(waitLimit.Milliseconds()))
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+		}
+	}
+	return l, all, func(i int) { sends[i]() }
+}
+
+// A leader serves all that has come before it waits for the disk, and waits once for all of them.
+func TestALeaderSyncsWhenNothingElseHasCome(t *testing.T) {
+	l, conns, send := leaderOf(t, 3)
+	send(1)
+	l.unsynced = append(l.unsynced, conns[0]) // served in a round before
+	require.Same(t, conns[1], l.take(1), "served before the disk is waited for")
+	require.False(t, conns[1].settling)
+	l.unsynced = append(l.unsynced, conns[1])
+	send(2)
+	require.Same(t, conns[2], l.take(1))
+	l.unsynced = append(l.unsynced, conns[2])
+	for _, c := range conns {
+		require.Same(t, c, l.take(1))
+		require.True(t, c.settling)
+		require.True(t, c.leadsSync())
+	}
+	require.False(t, l.settling, "nobody else was needed")
+	require.Empty(t, l.unsynced)
+}
+
+// Requests that come without end keep no reply from its client for long.
+func TestGatheringEnds(t *testing.T) {
+	l, conns, send := leaderOf(t, 2)
+	l.unsynced = append(l.unsynced, conns[0])
+	for n := 0; ; n++ {
+		require.Less(t, n, 1_000_000)
+		send(1)
+		c := l.take(1)
+		if c == conns[0] {
+			return
+		}
+		require.Same(t, conns[1], c)
+		require.True(t, c.park())
+	}
+}
+
+// A slow disk has a settler, and is found to be quick when it is.
+func TestASlowDiskHasASettler(t *testing.T) {
+	l, conns, send := leaderOf(t, 2)
+	for range 2 * syncWeight {
+		l.synced(2*quickDisk, true)
+	}
+	require.Positive(t, l.all.Syncing())
+	served := make(chan bool, 1)
+	conns[0].resume = func() { served <- conns[0].settler != nil }
+	l.unsynced = append(l.unsynced, conns[0])
+	send(1)
+	require.Same(t, conns[1], l.take(1))
+	require.True(t, <-served)
+	l.all.work.Wait()
+	for range 4 * syncWeight {
+		l.synced(quickDisk/4, false)
+	}
+	l.unsynced = append(l.unsynced, conns[0])
+	require.Same(t, conns[0], l.take(1))
+	require.True(t, conns[0].leadsSync())
+}
+
+// A leader whose wait is long loses the leadership. A settler has the replies that are left, and
+// those that come next.
+func TestASettlerGoesOnForALeaderThatWaits(t *testing.T) {
+	l, conns, _ := leaderOf(t, 3)
+	served := make(chan *Conn, len(conns))
+	for _, c := range conns {
+		c.resume = func() { served <- c }
+	}
+	l.unsynced = append(l.unsynced, conns...)
+	require.Same(t, conns[0], l.take(1))
+	l.seen = l.turn
+	l.mu.Lock()
+	l.term++ // as handOver does
+	l.giveSync()
+	l.mu.Unlock()
+	require.False(t, conns[0].leadsSync())
+	require.Nil(t, l.take(1))
+	require.Same(t, conns[1], <-served)
+	require.Same(t, conns[2], <-served)
+	l.all.work.Wait()
+	l.unsynced = append(l.unsynced, conns[0])
+	l.mu.Lock()
+	require.False(t, l.leadSync())
+	l.mu.Unlock()
+}
