@@ -34,23 +34,28 @@ const (
 // others use the cores: see crowd, which says why. So the spare processors exist only while pages
 // have to be read: the system counts such pages as major faults of the process.
 //
-// With -oas the spare processors stay. The leader of a group waits in an fsync most of the time,
-// with a processor that Go takes away from it only after a while.
+// With -oas there are spare processors, too. The leader of a group waits in an fsync most of the
+// time, with a processor that Go takes away from it only after a while. But where the disk is so
+// quick that the leader of a loop of connections waits for it itself (netio, syncs.go), nobody has
+// anything to do meanwhile, and threads that look for work would only get into its way.
 type processors struct {
-	always bool                        // the spare processors stay
-	onDisk bool                        // there may be spare processors
-	usage  func() usage                // of the process so far
-	cores  func() (cores, error)       // figures of the threads so far
-	number func() int                  // of processors now
-	use    func(spare bool, fewer int) // sets the number
-	beats  *pace                       // of calls of beat
+	syncEach bool                        // groups wait for the disk
+	onDisk   bool                        // there may be spare processors
+	usage    func() usage                // of the process so far
+	cores    func() (cores, error)       // figures of the threads so far
+	synced   func() time.Duration        // what leaders of loops have waited for the disk so far
+	number   func() int                  // of processors now
+	use      func(spare bool, fewer int) // sets the number
+	beats    *pace                       // of calls of beat
 
-	mu    sync.Mutex // protects the fields below
-	spare bool       // there are spare processors
-	fewer int        // processors given up to others
-	known usage      // at the latest look
-	at    time.Time  // of the latest look
-	until time.Time  // the spare processors stay until then
+	mu    sync.Mutex    // protects the fields below
+	spare bool          // there are spare processors
+	fewer int           // processors given up to others
+	known usage         // at the latest look
+	at    time.Time     // of the latest look
+	until time.Time     // the spare processors stay until then
+	waits time.Duration // synced at the latest look
+	led   time.Time     // leaders of loops wait for the disk, until then
 	crowd crowd
 }
 
@@ -67,7 +72,7 @@ func newProcessors(c *db.Catalog, syncEach bool, awake, synced func() time.Durat
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	p := &processors{always: syncEach, onDisk: anyOnDisk(c), beats: newPace()}
+	p := &processors{syncEach: syncEach, onDisk: anyOnDisk(c), beats: newPace(), synced: synced}
 	p.usage, p.use = usageSoFar, useProcessors
 	p.cores = figuresWith(awake, synced)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
@@ -108,7 +113,10 @@ func (p *processors) look(now time.Time) {
 	if p.known.faults >= last.faults+coldPages {
 		p.until = now.Add(coldFor)
 	}
-	if p.onDisk && (p.always || now.Before(p.until)) {
+	if waits := p.synced(); waits != p.waits {
+		p.waits, p.led = waits, now.Add(coldFor)
+	}
+	if p.onDisk && (p.syncEach && now.After(p.led) || now.Before(p.until)) {
 		p.crowd = crowd{}
 		p.set(true, 0)
 		return

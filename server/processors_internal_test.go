@@ -15,6 +15,7 @@ type pretended struct {
 	*processors
 	now    time.Time
 	faults int64
+	synced time.Duration
 	sum    cores
 	err    error
 	asked  int // for figures of the threads
@@ -29,6 +30,7 @@ func pretend(own int) *pretended {
 		usage:  func() usage { return usage{m.faults, m.sum.ran} },
 		cores:  func() (cores, error) { m.asked++; return m.sum, m.err },
 		number: func() int { return m.number },
+		synced: func() time.Duration { return m.synced },
 		beats:  newPace(),
 	}
 	m.processors.use = func(spare bool, fewer int) {
@@ -99,10 +101,14 @@ func TestSpareProcessorsStayWhilePagesAreCold(t *testing.T) {
 	require.Equal(t, 2, look(time.Hour))
 	require.Equal(t, 3, changes)
 
-	m.always = true
+	m.syncEach = true
 	require.Equal(t, 3, look(0))
 	require.Equal(t, 3, m.pass(time.Minute, 0.9, 1, 0.1), "nor does a crowd take them")
 	require.Equal(t, 4, changes)
+	m.synced = time.Millisecond
+	require.Equal(t, 2, look(0), "the leader of a loop has waited for the disk itself")
+	require.Equal(t, 2, look(coldFor))
+	require.Equal(t, 3, look(time.Millisecond))
 }
 
 // A server with nothing on the disk has no use for spare processors.
