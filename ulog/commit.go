@@ -175,7 +175,7 @@ func (w *writer) writeGroup(g *group) error {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
 	if err := w.makeRoom(at.seg, at.off+g.size()); err != nil {
-		return err
+		return l.fail(err)
 	}
 	if len(g.large) > 0 {
 		defer l.flush.kickSync()

@@ -14,7 +14,8 @@
 // same group, stands a position record: it says where the updates were made, and what this server
 // remembers about the server that it follows (position.go). Position records are invisible to the
 // original in the same way. A segment of ours begins with a commit record of zero records, so that
-// it can be told from a segment of the original.
+// it can be told from a segment of the original. Behind the records of the newest segment there may
+// be zeros, into which the next groups are written (room.go).
 //
 // The header holds a size and a stamp. The size says how much of the segment was synced when the
 // header was written; it may lag behind the segment, but never leads. The stamp is the larger of
@@ -56,9 +57,10 @@
 //	remove           prune.go → retention.go (what a removal obeys, limits) → files.go
 //	promised stamps  promise.go
 //	write            commit.go (who writes, who waits) → ahead.go → early.go, sync.go (fsync,
-//	                 header, next segment);  append.go (a stamp, a record in memory)
+//	                 header, next segment) → room.go;  append.go (a stamp, a record in memory)
 //	the Log          log.go
-//	on the disk      folder.go (the directory) → scan.go (which records count) → window.go
+//	on the disk      folder.go (the directory) → scan.go (which records count) → window.go;
+//	                 zeros.go (where the records end)
 //	in memory        newest.go (groups for readers) → group.go (pending records, a group);
 //	                 lasting.go (holds that outlast the process) → holds.go (who needs which segments)
 //	bytes            segment.go (header, name) → position.go (followed servers) → format.go

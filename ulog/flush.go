@@ -121,7 +121,7 @@ func (w *writer) endAt(last Stamp) error {
 	w.syncMu.Lock()
 	defer w.syncMu.Unlock()
 	if err := w.giveRoomBack(w.end()); err != nil {
-		return err
+		return l.fail(err)
 	}
 	return w.syncHeaderLocked()
 }

@@ -80,6 +80,7 @@ type writer struct {
 	company company     // used by the leader
 	early   tail        // up to where the flusher was asked to have the disk begin; used by the leader
 	room    tail        // where the file of a segment ends, if zeros were written there; used by the leader
+	zeros   []byte      // for room; nil: none was made yet
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu

@@ -3,11 +3,8 @@ package ulog
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"syscall"
-
-	"gotycoon/internal/vfs"
 )
 
 // # Room at the end of the newest segment
@@ -41,8 +38,6 @@ const (
 	leastRoom = 4 << 10
 )
 
-var zeros [mostRoom]byte
-
 // makeRoom writes zeros behind the newest group, which has just been written and ends at the offset
 // end of a segment, if that is where the file ends. A small segment gets little room: as much as it
 // has records. The caller is the leader.
@@ -61,14 +56,17 @@ func (w *writer) makeRoom(seg uint64, end int64) error {
 	if size <= 0 {
 		return nil
 	}
-	_, err := w.f.WriteAt(zeros[:size], end)
+	if w.zeros == nil {
+		w.zeros = make([]byte, mostRoom)
+	}
+	_, err := w.f.WriteAt(w.zeros[:size], end)
 	w.room.off = end + size
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		w.room.off = math.MaxInt64
 		err = w.f.Truncate(end)
 	}
 	if err != nil {
-		return l.fail(fmt.Errorf("make room in the update log: %w", err))
+		return fmt.Errorf("make room in the update log: %w", err)
 	}
 	return nil
 }
@@ -84,35 +82,7 @@ func (w *writer) giveRoomBack(at tail) error {
 	}
 	w.room = tail{}
 	if err := w.f.Truncate(at.off); err != nil {
-		return w.log.fail(fmt.Errorf("cut off the room in the update log: %w", err))
+		return fmt.Errorf("cut off the room in the update log: %w", err)
 	}
 	return nil
-}
-
-// withoutRoom returns the size of a segment without the zeros at its end. What the header promises
-// is never room.
-func withoutRoom(f vfs.File, size, promised int64) (int64, error) {
-	b := make([]byte, 1, 4<<10)
-	for size > promised {
-		b = b[:min(int64(len(b)), size-promised)]
-		n, err := f.ReadAt(b, size-int64(len(b)))
-		if n < len(b) { // somebody has cut the room off meanwhile
-			if err == nil || errors.Is(err, io.EOF) {
-				size, err = f.Size()
-				b = b[:1]
-			}
-			if err != nil {
-				return 0, fmt.Errorf("read update log: %w", err)
-			}
-			continue
-		}
-		for ; n > 0 && b[n-1] == 0; n-- {
-			size--
-		}
-		if n > 0 {
-			break
-		}
-		b = b[:cap(b)]
-	}
-	return size, nil
 }

@@ -145,10 +145,10 @@ func (w *writer) rotate() (tail, error) {
 // caller is the leader and holds syncMu.
 func (w *writer) endSegmentLocked() (tail, error) {
 	at := w.end()
-	err := w.giveRoomBack(at)
-	if err == nil {
-		err = w.syncLocked()
+	if err := w.giveRoomBack(at); err != nil {
+		return at, w.log.fail(err)
 	}
+	err := w.syncLocked()
 	if err == nil {
 		err = w.syncHeaderLocked()
 	}

@@ -4,10 +4,10 @@ package netio
 //
 // # The problem
 //
-// With -oas a reply waits for an fsync. Where the disk is quick, the leader waits itself (syncs.go).
-// Elsewhere it cannot wait that long: requests that wait for nothing would wait with it. A goroutine
-// for each reply sleeps until the group of its update is on the disk, and the log wakes all of them:
-// with 64 clients that was a third of what a set costs.
+// With -oas a reply waits for an fsync. Where the disk is quick, the leader waits itself
+// (syncs.go). Elsewhere it cannot wait that long: requests that wait for nothing would wait with
+// it. A goroutine for each reply sleeps until the group of its update is on the disk, and the log
+// wakes all of them: with 64 clients that was a third of what a set costs.
 //
 // # The rule
 //

@@ -121,7 +121,8 @@ func assertNoError(t *testing.T, err error) bool {
 // Transactions and snapshots, however many are open, keep nobody from a lease, a lane, the clock or
 // updates. Those that are too many are told so, and the engine is not taken for away.
 func TestOpenTransactionsAndSnapshots(t *testing.T) {
-	e := open(t, setUp(t), pg.Options{Lease: 600 * time.Millisecond})
+	const lease = 2 * time.Second
+	e := open(t, setUp(t), pg.Options{Lease: lease})
 	defer e.Close()
 	g := gather.New(e, gather.Options{Timeout: 500 * time.Millisecond})
 	defer g.Close()
@@ -148,7 +149,7 @@ func TestOpenTransactionsAndSnapshots(t *testing.T) {
 	select {
 	case <-lost:
 		t.Fatal("the lease was lost")
-	default:
+	case <-time.After(2 * lease): // it has been renewed meanwhile, or it is lost
 	}
 	k := engine.Key{DB: 30, Key: []byte("k")}
 	_, err = g.Do(t.Context(), gather.Operation{Keys: []engine.Key{k}, Blind: true}, func(v *gather.View) error {
