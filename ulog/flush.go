@@ -120,7 +120,7 @@ func (w *writer) endAt(last Stamp) error {
 	}
 	w.syncMu.Lock()
 	defer w.syncMu.Unlock()
-	if err := w.giveRoomBack(w.end()); err != nil {
+	if _, err := w.giveRoomBack(w.end()); err != nil {
 		return l.fail(err)
 	}
 	return w.syncHeaderLocked()

@@ -178,10 +178,11 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 	if head, herr := readHeader(r.f); herr == nil {
 		r.headed, r.scan.head = true, head
 	}
-	if limit, err = r.f.Size(); err == nil && r.headed {
+	final = higher != 0 || r.log != nil && r.safe.seg > r.seg
+	if limit, err = r.f.Size(); err == nil && r.headed && !final {
 		limit, err = withoutRoom(r.f, limit, r.scan.head.size)
 	}
-	return limit, higher != 0 || r.log != nil && r.safe.seg > r.seg, err
+	return limit, final, err
 }
 
 // countAtEnd notes the reader's place when it is at the end of the log.

@@ -260,9 +260,6 @@ func segmentState(fs vfs.FS, path string) (note, error) {
 		return note{}, nil
 	}
 	size, err := f.Size()
-	if err == nil {
-		size, err = withoutRoom(f, size, head.size)
-	}
 	if err != nil {
 		return note{}, err
 	}

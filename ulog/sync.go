@@ -145,10 +145,13 @@ func (w *writer) rotate() (tail, error) {
 // caller is the leader and holds syncMu.
 func (w *writer) endSegmentLocked() (tail, error) {
 	at := w.end()
-	if err := w.giveRoomBack(at); err != nil {
+	cut, err := w.giveRoomBack(at)
+	if err != nil {
 		return at, w.log.fail(err)
 	}
-	err := w.syncLocked()
+	if err = w.syncLocked(); err == nil && cut {
+		err = w.syncFileLocked() // zeros are nothing for a segment that is not the newest
+	}
 	if err == nil {
 		err = w.syncHeaderLocked()
 	}

@@ -8,8 +8,8 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// withoutRoom returns the size of a segment without the zeros at its end. What the header promises
-// is never room.
+// withoutRoom returns the size of the newest segment without the zeros at its end (room.go). What
+// the header promises is never room.
 func withoutRoom(f vfs.File, size, promised int64) (int64, error) {
 	b := make([]byte, 1, 4<<10)
 	for size > promised {
