@@ -15,18 +15,20 @@ var errNoFigures = errors.New("the system does not tell how long threads wait fo
 type cores struct {
 	ran    time.Duration // what the threads of the server have run
 	awake  time.Duration // of that, what leaders of loops have waited awake for news
-	synced time.Duration // what leaders of loops have waited for the disk
+	slept  time.Duration // what leaders of loops have waited for the disk
+	synced time.Duration // of that, for updates that were most of their work
 	waited time.Duration // what they have stood in line for a core
 	idle   time.Duration // what no process has used, of all cores
 	busy   int           // threads of all processes that run or stand in line at the moment
 }
 
-// figuresWith returns a function that reads the figures of the system. awake and synced return what
-// only the loops know.
-func figuresWith(awake, synced func() time.Duration) func() (cores, error) {
+// figuresWith returns a function that reads the figures of the system. awake and syncing return
+// what only the loops know.
+func figuresWith(awake func() time.Duration, syncing func() (slept, most time.Duration)) func() (cores, error) {
 	return func() (cores, error) {
 		sum, err := readCores("/proc")
-		sum.awake, sum.synced = awake(), synced()
+		sum.awake = awake()
+		sum.slept, sum.synced = syncing()
 		return sum, err
 	}
 }

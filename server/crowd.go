@@ -109,7 +109,8 @@ func (c *crowd) begin(now time.Time, sum cores) {
 type window struct {
 	ran, waited float64 // threads of the server
 	awake       float64 // threads of the server that kept vigil, which is neither
-	synced      float64 // leaders of loops that waited for the disk
+	slept       float64 // leaders of loops that waited for the disk
+	synced      float64 // of these, those that waited for updates which were most of their work
 	idle        float64 // vigils are idle, too: they end when others need the core
 	others      float64 // threads of others that ran or stood in line
 }
@@ -117,7 +118,7 @@ type window struct {
 // windowOf returns what has come to the figures in a time, without others.
 func windowOf(since, sum cores, length time.Duration) window {
 	part := func(d time.Duration) float64 { return float64(d) / float64(length) }
-	w := window{waited: part(sum.waited - since.waited), awake: part(sum.awake - since.awake), synced: part(sum.synced - since.synced)}
+	w := window{waited: part(sum.waited - since.waited), awake: part(sum.awake - since.awake), slept: part(sum.slept - since.slept), synced: part(sum.synced - since.synced)}
 	w.ran = part(sum.ran-since.ran) - w.awake
 	w.idle = part(sum.idle-since.idle) + w.awake
 	return w

@@ -39,14 +39,14 @@ const (
 // quick that the leader of a loop of connections waits for it itself (netio, syncs.go), nobody has
 // anything to do meanwhile, and threads that look for work would only get into its way.
 type processors struct {
-	syncEach bool                        // groups wait for the disk
-	onDisk   bool                        // there may be spare processors
-	usage    func() usage                // of the process so far
-	cores    func() (cores, error)       // figures of the threads so far
-	synced   func() time.Duration        // what leaders of loops have waited for the disk so far
-	number   func() int                  // of processors now
-	use      func(spare bool, fewer int) // sets the number
-	beats    *pace                       // of calls of beat
+	syncEach bool                               // groups wait for the disk
+	onDisk   bool                               // there may be spare processors
+	usage    func() usage                       // of the process so far
+	cores    func() (cores, error)              // figures of the threads so far
+	syncing  func() (slept, most time.Duration) // of leaders of loops, for the disk, so far
+	number   func() int                         // of processors now
+	use      func(spare bool, fewer int)        // sets the number
+	beats    *pace                              // of calls of beat
 
 	mu    sync.Mutex    // protects the fields below
 	spare bool          // there are spare processors
@@ -54,8 +54,8 @@ type processors struct {
 	known usage         // at the latest look
 	at    time.Time     // of the latest look
 	until time.Time     // the spare processors stay until then
-	waits time.Duration // synced at the latest look
-	led   time.Time     // leaders of loops wait for the disk, until then
+	slept time.Duration // in fsyncs, at the latest look
+	led   time.Time     // leaders of loops wait for the disk for a part of the time, until then
 	crowd crowd
 }
 
@@ -66,15 +66,15 @@ type usage struct {
 }
 
 // newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. The first
-// pages are cold. awake and synced return how long leaders of loops have waited awake, and for the
+// pages are cold. awake and syncing return how long leaders of loops have waited awake, and for the
 // disk.
-func newProcessors(c *db.Catalog, syncEach bool, awake, synced func() time.Duration) *processors {
+func newProcessors(c *db.Catalog, syncEach bool, awake func() time.Duration, syncing func() (slept, most time.Duration)) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	p := &processors{syncEach: syncEach, onDisk: anyOnDisk(c), beats: newPace(), synced: synced}
+	p := &processors{syncEach: syncEach, onDisk: anyOnDisk(c), beats: newPace(), syncing: syncing}
 	p.usage, p.use = usageSoFar, useProcessors
-	p.cores = figuresWith(awake, synced)
+	p.cores = figuresWith(awake, syncing)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	if p.onDisk {
 		p.until = time.Now().Add(coldFor)
@@ -113,9 +113,11 @@ func (p *processors) look(now time.Time) {
 	if p.known.faults >= last.faults+coldPages {
 		p.until = now.Add(coldFor)
 	}
-	if waits := p.synced(); waits != p.waits {
-		p.waits, p.led = waits, now.Add(coldFor)
+	slept, _ := p.syncing()
+	if d := slept - p.slept; d > 0 && float64(d) >= hardly*float64(now.Sub(at)) {
+		p.led = now.Add(coldFor)
 	}
+	p.slept = slept
 	if p.onDisk && (p.syncEach && now.After(p.led) || now.Before(p.until)) {
 		p.crowd = crowd{}
 		p.set(true, 0)

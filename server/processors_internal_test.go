@@ -30,7 +30,7 @@ func pretend(own int) *pretended {
 		usage:  func() usage { return usage{m.faults, m.sum.ran} },
 		cores:  func() (cores, error) { m.asked++; return m.sum, m.err },
 		number: func() int { return m.number },
-		synced: func() time.Duration { return m.synced },
+		syncing: func() (slept, most time.Duration) { return m.synced, 0 },
 		beats:  newPace(),
 	}
 	m.processors.use = func(spare bool, fewer int) {
@@ -105,8 +105,10 @@ func TestSpareProcessorsStayWhilePagesAreCold(t *testing.T) {
 	require.Equal(t, 3, look(0))
 	require.Equal(t, 3, m.pass(time.Minute, 0.9, 1, 0.1), "nor does a crowd take them")
 	require.Equal(t, 4, changes)
-	m.synced = time.Millisecond
-	require.Equal(t, 2, look(0), "the leader of a loop has waited for the disk itself")
+	m.synced += time.Millisecond
+	require.Equal(t, 3, look(processorsEvery), "the leader of a loop has waited for the disk itself, once")
+	m.synced += processorsEvery / 2
+	require.Equal(t, 2, look(processorsEvery), "it does so for a part of the time")
 	require.Equal(t, 2, look(coldFor))
 	require.Equal(t, 3, look(time.Millisecond))
 }

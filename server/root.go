@@ -179,7 +179,7 @@ func (r *root) openFollowing() error {
 		r.mover = openForward(r.live, r.following, r.members, r.whereIsThePrimary, r.log)
 		r.forward = &netio.Forward{Mover: r.mover}
 	}
-	r.cpus = newProcessors(catalog, c.SyncEach, func() time.Duration { return r.loops.Awake() }, func() time.Duration { return r.loops.Syncing() })
+	r.cpus = newProcessors(catalog, c.SyncEach, func() time.Duration { return r.loops.Awake() }, func() (slept, most time.Duration) { return r.loops.Syncing() })
 	r.log.info("%s", durability(c))
 	tellProtection(r.access, r.log)
 	tellDatabases(r.access, catalog)

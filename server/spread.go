@@ -21,8 +21,9 @@ import (
 // are more threads of others than cores, all stand in line, and a server with one loop would only
 // get less of the machine: then it has all loops.
 //
-// Where leaders wait for the disk themselves (-oas), cores are idle because of it, and more loops
-// would only make more fsyncs, with fewer updates each.
+// Where leaders wait for the disk themselves (-oas), cores are idle because of it. If most requests
+// are such updates, more loops would only make more fsyncs, with fewer updates each. A loop with
+// few of them is as busy while it waits as it is otherwise.
 type spread struct {
 	set   func(n int)
 	most  func() int            // loops
@@ -76,6 +77,7 @@ func (s *spread) decide(now time.Time, w window) {
 	n, most := s.n, s.most()
 	loops := float64(n)
 	syncs := w.synced >= hardly*loops
+	busy := w.ran + w.waited + w.slept
 	switch {
 	case n > most:
 		n = most
@@ -86,9 +88,9 @@ func (s *spread) decide(now time.Time, w window) {
 		n /= 2
 		s.rest = min(max(leastRest, 2*s.rest), mostRest)
 		s.until = now.Add(s.rest)
-	case n > 1 && w.ran+w.waited < loops/2-freeCore:
+	case n > 1 && busy < loops/2-freeCore:
 		n /= 2
-	case w.ran+w.waited >= loops*(1-hardly) && (w.idle >= freeCore && !now.Before(s.until) || !s.fit(n)):
+	case busy >= loops*(1-hardly) && (w.idle >= freeCore && !now.Before(s.until) || !s.fit(n)):
 		n = min(2*n, most)
 	}
 	if n != s.n {

@@ -99,19 +99,21 @@ func TestNoMoreLoopsThanProcessors(t *testing.T) {
 	require.Equal(t, 2, m.pass(spreadEvery, 4, 0, 0))
 }
 
-// Leaders that wait for the disk leave cores idle, and more loops would make more fsyncs.
+// Leaders that wait for the disk leave cores idle, and more loops would make more fsyncs, unless
+// most of their requests do not wait.
 func TestLoopsThatWaitForTheDiskAreEnough(t *testing.T) {
 	m := spreadOn(4)
-	syncing := func(part float64) {
+	syncing := func(ran, slept, most float64) {
 		for range 25 {
-			m.sum.synced += time.Duration(part * float64(spreadEvery))
-			m.pass(spreadEvery, 1, 0.1, 2)
+			m.sum.slept += time.Duration(slept * float64(spreadEvery))
+			m.sum.synced += time.Duration(most * float64(spreadEvery))
+			m.pass(spreadEvery, ran, 0.1, 2)
 		}
 	}
-	syncing(0.2)
+	syncing(0.9, 0.2, 0.2)
 	require.Equal(t, 1, m.n)
-	syncing(0.05)
-	require.Equal(t, 2, m.n, "hardly any of the time is the disk's")
-	syncing(0.9)
-	require.Equal(t, 1, m.n, "two loops wait for each other's fsyncs")
+	syncing(0.7, 0.2, 0.05)
+	require.Equal(t, 2, m.n, "one loop has no rest")
+	syncing(1.1, 0.9, 0.9)
+	require.Equal(t, 1, m.n, "two loops wait for each other's fsync")
 }

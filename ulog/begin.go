@@ -131,7 +131,7 @@ func (p *Prepared) continueSegment() (off int64, head header, err error) {
 		return 0, head, err
 	}
 	if p.whole > p.size && p.good.off == p.size {
-		l.logger.Info("cut the zeros off the end of the update log, where a process that died had made room", "file", l.segmentPath(p.n), "offset", p.size, "size", p.whole-p.size)
+		l.logger.Info("cut zeros off the end of the update log: a process that dies leaves them, with -oas", "file", l.segmentPath(p.n), "offset", p.size, "size", p.whole-p.size)
 		if err = p.f.Truncate(p.size); err != nil {
 			return 0, head, err
 		}

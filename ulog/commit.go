@@ -174,7 +174,7 @@ func (w *writer) writeGroup(g *group) error {
 	if err := w.write(g, at.off); err != nil {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
-	if err := w.makeRoom(at.seg, at.off+g.size()); err != nil {
+	if err := w.makeRoom(g, at.seg, at.off+g.size()); err != nil {
 		return l.fail(err)
 	}
 	if len(g.large) > 0 {

@@ -31,8 +31,17 @@ package ulog
 // join notes a gap if segments between number before and the open segment are gone and may have
 // held records that the reader lacks. A missing number alone proves no loss: a power cut may bring
 // some of several removed segments back.
+//
+// Bytes that were passed over at the end of the segment before are a loss as well if the open
+// segment, which is ours, tells of newer records in front of it. A server leaves no such segment
+// behind, but a copy of files that were being written may be one (room.go).
 func (r *Reader) join(before uint64) {
+	torn := r.torn
+	r.torn = 0
 	if r.seg == before+1 {
+		if front, ours := boundary(r.fs, r.dir, r.seg); torn > 0 && ours && front > r.had {
+			r.missed(GapError{To: front, First: before, Last: before, Short: torn})
+		}
 		return
 	}
 	if front := r.front(); front > r.had {

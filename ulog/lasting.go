@@ -77,6 +77,9 @@ func (l *Log) Pin(name string, from *Stamp, d time.Duration) (HoldInfo, error) {
 	// keep.
 	h := hs.add(Holder{Kind: Pin, What: "the hold " + name, Key: name}, at)
 	h.Linger(d)
+	if l.opts.SyncEach {
+		l.writer.next.Store(true) // the present segment may have room at its end
+	}
 	if err := l.saveLocked(old); err != nil {
 		h.Release()
 		_ = l.saveLocked(nil) // the file may have the new hold in place of the old one
@@ -113,6 +116,19 @@ func (l *Log) pins(name string) (found []*Hold, ended bool) {
 		}
 	}
 	return found, ended
+}
+
+// pinned reports whether there is a pin that has not ended: somebody may be copying files of the
+// log.
+func (l *Log) pinned() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for h := range l.holds.all {
+		if h.Kind == Pin && !h.Ended() {
+			return true
+		}
+	}
+	return false
 }
 
 // roomForPin reports whether there may be one more pin. Pins that have ended make room. The caller

@@ -198,8 +198,10 @@ func (p *Prepared) lookAtRecords() error {
 		return adviseRepair(&DamageError{File: path, Err: err})
 	}
 	p.whole = p.size
-	if p.size, err = withoutRoom(p.f, p.size, head.size); err != nil {
-		return err
+	if l.opts.SyncEach { // otherwise they may be updates that the disk had not got when the power failed
+		if p.size, err = withoutRoom(p.f, p.size, head.size); err != nil {
+			return err
+		}
 	}
 	p.good = scanner{win: window{f: p.f}, path: path, head: head, off: headerSize, keeps: true}
 	s := &p.good

@@ -40,6 +40,7 @@ type Reader struct {
 	begins  Stamp        // of the first segment behind the last gap, unless that is the log's first
 	gap     *GapError    // what Next returns until SkipGap
 	damage  *DamageError // what Next returns until SkipDamage
+	torn    int64        // bytes passed over at the end of the segment before
 	noticed bool         // the open segment has lost bytes, and Next has reported it
 	closed  bool
 

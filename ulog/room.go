@@ -30,6 +30,11 @@ import (
 //
 // Without SyncEach the disk is synced once in a second, and room would bring nothing.
 //
+// Programs that copy files of the log while they are written meet zeros where records will be: a
+// slow copy may get later records of the segment behind them. They are asked to take a hold first
+// (lasting.go): while there is one there is no room, and the segment that has some ends. A copy
+// made without a hold shows a gap to whoever reads beyond the zeros (gap.go).
+//
 // Rejected: room without zeros (fallocate). The file system must note at each fsync which blocks
 // have been written: 0.17 ms. Rejected too: a record that covers the room, so that the original's
 // tools would pass over it. Each group would have to write a new head of that record, and readers
@@ -41,13 +46,13 @@ const (
 
 // makeRoom writes zeros behind the newest group, which has just been written and ends at the offset
 // end of a segment, if that is where the file ends. A small segment gets little room: as much as it
-// has records. The caller is the leader.
-func (w *writer) makeRoom(seg uint64, end int64) error {
+// has records. A group that would fill most of the room gets none. The caller is the leader.
+func (w *writer) makeRoom(g *group, seg uint64, end int64) error {
 	l := w.log
 	if w.room.seg != seg {
 		w.room = tail{seg: seg}
 	}
-	if !l.opts.SyncEach || end < w.room.off {
+	if !l.opts.SyncEach || end < w.room.off || g.size() > mostRoom/4 || l.pinned() {
 		return nil
 	}
 	size := min(max(end, leastRoom), mostRoom)
@@ -62,9 +67,10 @@ func (w *writer) makeRoom(seg uint64, end int64) error {
 	}
 	_, err := w.f.WriteAt(w.zeros[:size], end)
 	w.room.off = end + size
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		w.room.off = math.MaxInt64
-		err = w.f.Truncate(end)
+		_ = w.f.Truncate(end) // zeros that stay do no harm
+		err = nil
 	}
 	if err != nil {
 		return fmt.Errorf("make room in the update log: %w", err)

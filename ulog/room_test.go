@@ -2,8 +2,11 @@ package ulog
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -114,6 +117,115 @@ func TestZerosBelowThePromise(t *testing.T) {
 		_, err := Open(dir, Options{})
 		var damage *DamageError
 		require.ErrorAs(t, err, &damage)
+	}
+}
+
+// Zeros are room only for a log that had -oas, and only as many as room may be. Other zeros may be
+// updates that the disk has lost.
+func TestZerosThatAreNoRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		each  bool
+		zeros int
+		torn  bool
+	}{
+		"room":                   {true, mostRoom, false},
+		"more than room":         {true, mostRoom + 1, true},
+		"without -oas":           {false, 100, true},
+		"behind half of a group": {true, -100, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSample(t)
+			want := strings.Fields(sampleKeys)
+			if c.zeros < 0 {
+				s.lag(1)
+				s.b, want = s.b[:len(s.b)-10], want[:len(want)-1]
+			}
+			s.b = append(s.b, make([]byte, max(c.zeros, -c.zeros))...)
+			dir := s.write(t)
+			l, err := Open(dir, Options{SyncEach: c.each, NoRepair: true})
+			if c.torn {
+				require.ErrorIs(t, err, errTorn)
+				l = mustOpen(t, dir, Options{SyncEach: c.each})
+			} else {
+				require.NoError(t, err)
+			}
+			require.NoError(t, l.Close())
+			names, err := filepath.Glob(filepath.Join(dir, "*.torn-*"))
+			require.NoError(t, err)
+			require.Equal(t, c.torn, len(names) == 1, "%q", names)
+			require.Equal(t, want, readKeys(t, dir))
+		})
+	}
+}
+
+// copyWhile copies the files of a log as a slow program does: in pieces, with updates between two of
+// them, until there is another segment.
+func copyWhile(t *testing.T, dir string, write func() (segment uint64)) (to string) {
+	t.Helper()
+	const piece = 128 << 10
+	to = t.TempDir()
+	for n := uint64(1); ; n++ {
+		in, err := os.Open(filepath.Join(dir, segmentName(n)))
+		if os.IsNotExist(err) {
+			return to
+		}
+		require.NoError(t, err)
+		out, err := os.Create(filepath.Join(to, segmentName(n)))
+		require.NoError(t, err)
+		_, err = io.CopyN(out, in, piece)
+		for n == 1 && write() == 1 {
+		}
+		if err == nil {
+			_, err = io.Copy(out, in)
+		}
+		require.True(t, err == nil || err == io.EOF, "%v", err)
+		require.NoError(t, out.Close())
+		require.NoError(t, in.Close())
+	}
+}
+
+// A copy of files that are being written is whole if it was made under a hold. Without one it may
+// have zeros where records were written later: then whoever reads it meets a gap there.
+func TestCopiesOfFilesWithRoom(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		t.Run(fmt.Sprintf("held=%v", held), func(t *testing.T) {
+			dir := t.TempDir()
+			l := mustOpen(t, dir, Options{SyncEach: true, Limit: 600 << 10})
+			all := 0
+			write := func() uint64 {
+				all++
+				u := set(fmt.Sprintf("k%04d", all))
+				u.Value = make([]byte, 2000)
+				s, err := l.Append([]Update{u})
+				require.NoError(t, err)
+				require.NoError(t, l.Wait(s))
+				return l.written.seg
+			}
+			for range 20 {
+				write()
+			}
+			if held {
+				_, err := l.Pin("copy", nil, time.Hour)
+				require.NoError(t, err)
+			}
+			copied := copyWhile(t, dir, write)
+			require.NoError(t, l.Close())
+			r, err := OpenReader(vfs.OS{}, copied, 0, ReaderOptions{})
+			require.NoError(t, err)
+			n := 0
+			for ; err == nil; n++ {
+				_, err = r.Next()
+			}
+			var gap *GapError
+			if held {
+				require.ErrorIs(t, err, io.EOF)
+				require.Equal(t, all, n-1)
+			} else {
+				require.ErrorAs(t, err, &gap)
+				require.Positive(t, gap.Short)
+			}
+			require.NoError(t, r.Close())
+		})
 	}
 }
 

@@ -131,7 +131,8 @@ func (r *Reader) advance() error {
 		return io.EOF
 	}
 	if torn != nil && torn.off < r.limit {
-		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.limit-torn.off, torn))
+		r.torn = r.limit - torn.off
+		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.torn, torn))
 	}
 	return r.nextSegment()
 }

@@ -87,7 +87,6 @@ type loop struct {
 	away       map[uint64]uint64 // terms of leaders that have lost the leadership to watch and serve on, with the look
 	scattering int               // so many looks more each connection has a goroutine
 
-	found int   // connections with news in the latest poll
 	syncs syncs // protected by mu as well
 	vigil vigil // belongs to the leader, between two rounds
 }
@@ -106,7 +105,8 @@ type Loops struct {
 	loops   []*loop
 	turns   turns
 	awake   atomic.Int64  // nanoseconds of vigils
-	syncing atomic.Int64  // nanoseconds in which leaders waited for the disk
+	slept   atomic.Int64  // nanoseconds in which leaders waited for the disk
+	syncing atomic.Int64  // of that, for updates that were most of their work
 	next    atomic.Uint32 // place of the next connection
 	used    atomic.Uint32 // so many of loops are used
 	asleep  atomic.Bool   // watch rests
@@ -250,7 +250,6 @@ func (l *loop) begin(wait, alone bool) bool {
 	defer l.mu.Unlock()
 	l.ready, l.later = l.later, l.ready
 	l.poller.each(l.news)
-	l.found = len(l.ready)
 	if l.all.asleep.Load() && l.all.asleep.CompareAndSwap(true, false) {
 		l.all.wake <- struct{}{}
 	}

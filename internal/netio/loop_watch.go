@@ -52,6 +52,9 @@ func (l *loop) look() (work bool) {
 	l.looks++
 	if l.busy && l.turn == l.seen {
 		l.away[l.term] = l.looks
+		if l.syncs.leading {
+			l.syncs.usual = max(l.syncs.usual, slowDisk)
+		}
 		l.handOver()
 		recent := 0
 		for _, at := range l.away {

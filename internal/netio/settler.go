@@ -37,8 +37,8 @@ type settler struct {
 func (l *loop) shares(log any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.unsynced) == 0 && !l.settling {
-		l.disk = log
+	if len(l.unsynced) == 0 && !l.settling && l.disk != log {
+		l.disk, l.syncs.usual = log, slowDisk
 	}
 	return l.disk == log
 }

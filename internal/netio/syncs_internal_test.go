@@ -4,6 +4,7 @@ package netio
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -73,9 +74,8 @@ func TestGatheringEnds(t *testing.T) {
 func TestASlowDiskHasASettler(t *testing.T) {
 	l, conns, send := leaderOf(t, 2)
 	for range 2 * syncWeight {
-		l.synced(2*quickDisk, true)
+		l.synced(l.disk, 2*quickDisk, 1)
 	}
-	require.Positive(t, l.all.Syncing())
 	served := make(chan bool, 1)
 	conns[0].resume = func() { served <- conns[0].settler != nil }
 	l.unsynced = append(l.unsynced, conns[0])
@@ -84,7 +84,8 @@ func TestASlowDiskHasASettler(t *testing.T) {
 	require.True(t, <-served)
 	l.all.work.Wait()
 	for range 4 * syncWeight {
-		l.synced(quickDisk/4, false)
+		l.synced(new(int), 9*quickDisk, 0) // another disk says nothing
+		l.synced(l.disk, quickDisk/4, 0)
 	}
 	l.unsynced = append(l.unsynced, conns[0])
 	require.Same(t, conns[0], l.take(1))
@@ -101,13 +102,11 @@ func TestASettlerGoesOnForALeaderThatWaits(t *testing.T) {
 	}
 	l.unsynced = append(l.unsynced, conns...)
 	require.Same(t, conns[0], l.take(1))
-	l.seen = l.turn
-	l.mu.Lock()
-	l.term++ // as handOver does
-	l.giveSync()
-	l.mu.Unlock()
+	l.look()
+	require.True(t, l.look(), "the leader has not gone on since")
 	require.False(t, conns[0].leadsSync())
 	require.Nil(t, l.take(1))
+	l.all.closePollers() // ends the next leader
 	require.Same(t, conns[1], <-served)
 	require.Same(t, conns[2], <-served)
 	l.all.work.Wait()
@@ -115,4 +114,23 @@ func TestASettlerGoesOnForALeaderThatWaits(t *testing.T) {
 	l.mu.Lock()
 	require.False(t, l.leadSync())
 	l.mu.Unlock()
+}
+
+// The time of leaders is told with what they waited for: updates that were most of their work, or
+// few of many requests.
+func TestWhatLeadersWaitFor(t *testing.T) {
+	for _, c := range []struct {
+		others int
+		most   bool
+	}{{0, true}, {2, true}, {20, false}} {
+		l, conns, _ := leaderOf(t, 2)
+		l.turn = uint64(2 + c.others)
+		l.unsynced = append(l.unsynced, conns...)
+		require.Same(t, conns[0], l.take(1))
+		l.synced(l.disk, time.Millisecond, 1)
+		l.synced(l.disk, time.Second, 7) // somebody who has lost the leadership
+		slept, most := l.all.Syncing()
+		require.Equal(t, time.Millisecond, slept)
+		require.Equal(t, c.most, most == slept, "%d others", c.others)
+	}
 }

@@ -18,8 +18,10 @@ const flushSize = 64 << 10
 // made durable, nothing is sent. If other servers do not confirm them, errors are sent instead of
 // the replies that acknowledge them, see Answered.
 func (c *Conn) Flush() error {
-	if c.term != 0 && c.Owed.Waiting() >= owed.Disk && !c.leadsSync() {
-		c.Leave()
+	if c.term != 0 {
+		if w := c.Owed.Waiting(); w > owed.Disk || w == owed.Disk && !c.leadsSync() {
+			c.Leave()
+		}
 	}
 	if err := c.waitLogs(); err != nil {
 		c.Owed.Forget()
