@@ -30,7 +30,10 @@ const (
 // be given in the environment (GOTYCOON_CRASH=200), and the seed of a run that has failed
 // (GOTYCOON_CRASH_SEED).
 func TestKill(t *testing.T) {
-	modes := []struct{ ext, log string }{{"kct", ""}, {"kch", ""}, {"kct", "ul"}, {"kch", "ul"}}
+	modes := []struct {
+		ext, log string
+		each     bool // -oas
+	}{{"kct", "", false}, {"kch", "", true}, {"kct", "ul", true}, {"kch", "ul", false}}
 	bin := ktproc.Build(t, "ktserver")
 	kills := number(t, longKills, shortKills) / len(modes)
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
@@ -39,10 +42,17 @@ func TestKill(t *testing.T) {
 		if mode.log != "" {
 			name = mode.ext + " with -ulog"
 		}
+		if mode.each {
+			name += " and -oas"
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Logf("%s=%d", seedEnv, seed)
-			newVictim(t, bin, mode.ext, mode.log, rand.New(rand.NewPCG(uint64(seed), uint64(i)))).killRepeatedly(t, max(kills, 1))
+			v := newVictim(t, bin, mode.ext, mode.log, rand.New(rand.NewPCG(uint64(seed), uint64(i))))
+			if mode.each {
+				v.opts.Args = append(v.opts.Args, "-oas")
+			}
+			v.killRepeatedly(t, max(kills, 1))
 		})
 	}
 }
