@@ -62,24 +62,31 @@
 //	group 13: "n" = 2 if revision 7.12: won, and 100 are lost
 //
 // So the engine writes down whose each lane is, beside the records and in the same history, before
-// anybody uses the lane. A writer is a random number that a server draws when it starts. Before the
-// first group of a lane goes over a connection, the engine is asked whether the lane is the
-// server's. If not, the error is ErrDisowned, and the writer takes another lane. The engine keeps
-// these notes for ever, and refuses a second one for a lane.
+// anybody uses the lane. A writer is a random number that a server draws when it starts. The engine
+// keeps these notes for ever, and refuses a second one for a lane. The step that makes a group asks
+// whether its lane is the writer's. If not, nothing is made, the error is ErrDisowned, and the
+// writer takes another lane.
 //
 // Therefore, in whatever the engine has been made of, all records with revisions of a lane are
-// those of one writer: the lane's note is older than they are. A server never takes the same number
-// twice, and its lane never numbers two groups alike. So a record with a revision of the lane has
-// the value that this lane has given it, also after a restoration, and however long ago: the lane
-// may take what it knows of its own groups for granted until a condition says otherwise.
+// those of one writer: each of them was stored in a step that has seen the lane's note. A server
+// never takes the same number twice, and its lane never numbers two groups alike. So a record with
+// a revision of the lane has the value that this lane has given it, also after a restoration, and
+// however long ago: the lane may take what it knows of its own groups for granted until a condition
+// says otherwise.
 //
 // That is enough for revisions of the lane itself. A revision of somebody else, which was read
 // before a restoration, may be given out again after it. Reads and groups therefore must meet the
-// same history: an engine that goes back cuts all connections, so a group goes over a connection
-// that is older than the read on which its conditions rest (Group.Epoch). Who held a revision for
-// longer than that is outside: a client of memcached, with its cas unique. Restorations are rare,
-// and such a client must have missed all changes of the record since; Renew, which belongs to every
-// restoration, leaves out a thousand lanes for it.
+// same history. An engine that goes back cuts all connections, so a group goes over a connection
+// that is older than the read on which its conditions rest (Group.Epoch). A dump that is restored
+// while servers run cuts none: there a group could win that has read before the restoration and is
+// written after it, if by then somebody else has stored the same key under the same number of a
+// lane that was given out again. Servers should be stopped for a dump, see docs/engines.md. Who
+// held a revision for longer is outside: a client of memcached, with its cas unique. Restorations
+// are rare, and such a client must have missed all changes of the record since; Renew, which
+// belongs to every restoration, leaves out a thousand lanes for it.
+//
+// Rejected: to ask once for each connection whose a lane is. A dump can be restored, and the schema
+// removed and set up again, below a connection that lives on.
 //
 // Rejected: to compare what identifies the engine's server, such as its timeline and when it
 // started. Two restorations of one backup may have the same timeline; a machine that goes back to a

@@ -31,7 +31,7 @@ type Engine interface {
 	// Lane gives this server a lane, under a number that the engine has given nobody before, and
 	// this method never before. An engine that was taken back to the past may have forgotten whom
 	// it has given a number later, and give it to another server: the first one is then answered
-	// ErrDisowned, by Write, Commit and holds. See "Lanes and the past" in doc.go.
+	// ErrDisowned, by Write and Commit. See "Lanes and the past" in doc.go.
 	Lane(ctx context.Context) (uint64, error)
 
 	// Write makes each change whose condition holds, with g.Whole all or none, in one step, and
@@ -43,7 +43,8 @@ type Engine interface {
 
 	// Settle is for the newest group of a lane, if its Write has ended in Unknown. It returns the
 	// group's result, or ErrUndone: the group has not been made and never will be. An engine that
-	// does not know the lane as this server's has not made it either. Settle waits for a group
+	// does not know the lane as this server's has not made it either, and the answer is
+	// ErrUndoneDisowned. Settle waits for a group
 	// that is being made. After ErrForgotten the question stays open for ever. Any other error
 	// leaves it open; Settle may be repeated.
 	Settle(ctx context.Context, id GroupID) (Result, error)

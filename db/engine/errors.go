@@ -63,6 +63,9 @@ var (
 	// ErrDisowned is the error of a group whose lane is not this server's by what the engine knows.
 	// The server goes on with another lane.
 	ErrDisowned error = &Error{Kind: Undone, Err: errors.New("the engine was taken back to the past and has forgotten this server: nothing was changed, try again")}
+	// ErrUndoneDisowned is the answer of Settle for a group whose lane is not this server's: it is
+	// ErrUndone and ErrDisowned.
+	ErrUndoneDisowned error = &Error{Kind: Undone, Err: fmt.Errorf("%w: %w", ErrUndone, ErrDisowned)}
 	// ErrCrowded is the error of a transaction or snapshot for which no connection became free.
 	ErrCrowded error = &Error{Kind: Undone, Err: errors.New("too many transactions and backups of this server are under way")}
 	// ErrFenced is the error of a group whose guard is a lease that has ended.

@@ -208,6 +208,7 @@ func testStrangers(h *host) {
 	b.id.Lane = a.id.Lane
 	_, err := b.Settle(b.ctx, made)
 	require.ErrorIs(h, err, engine.ErrUndone)
+	require.ErrorIs(h, err, engine.ErrDisowned)
 	_, err = a.Settle(a.ctx, made)
 	require.NoError(h, err, "that leaves no note")
 	for range 3 {
@@ -218,10 +219,10 @@ func testStrangers(h *host) {
 		require.NoError(h, err)
 		_, err = tx.Commit(b.ctx, g)
 		require.ErrorIs(h, err, engine.ErrDisowned)
-		if b.Limits().Hold > 0 {
-			_, err = b.Read(b.ctx, keys("k"), engine.Reading{Hold: g.ID})
-			require.ErrorIs(h, err, engine.ErrDisowned)
-		}
+		_, err = b.Read(b.ctx, keys("k"), engine.Reading{Hold: b.next()}) // a hold changes nothing
+		require.NoError(h, err)
+		_, err = b.Write(b.ctx, &engine.Group{ID: b.id, Changes: g.Changes})
+		require.ErrorIs(h, err, engine.ErrDisowned)
 	}
 	require.Equal(h, "1", a.value("k"))
 	a.write(set("k", "3", engine.Any))

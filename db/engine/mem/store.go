@@ -157,10 +157,7 @@ func (v *Server) Read(ctx context.Context, keys []engine.Key, how engine.Reading
 		s := v.store
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if how.Hold.Lane != 0 && s.opts.Limits.Hold > 0 {
-			if s.writers[how.Hold.Lane] != v {
-				return nil, engine.ErrDisowned
-			}
+		if s.writers[how.Hold.Lane] == v && s.opts.Limits.Hold > 0 { // no other group could end it
 			if err := s.hold(ctx, keys, how); err != nil {
 				return nil, err
 			}

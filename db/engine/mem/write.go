@@ -260,7 +260,7 @@ func (v *Server) Settle(ctx context.Context, id engine.GroupID) (engine.Result, 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.writers[id.Lane] != v {
-			return engine.Result{}, engine.ErrUndone
+			return engine.Result{}, engine.ErrUndoneDisowned
 		}
 		l := s.laneOf(id.Lane)
 		if err := s.await(ctx, func() bool { return l.making != id.Seq }); err != nil {

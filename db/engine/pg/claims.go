@@ -158,12 +158,10 @@ func (e claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Updat
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
-		if err := e.owns(ctx, c, group.Lane); err != nil {
-			return err
-		}
-		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7)", update.DBID)
-		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), int64(group.Seq), n, body)...).Scan(&state)
+		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7, $8)", update.DBID)
+		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), e.writer[:], int64(group.Seq), n, body)...).Scan(&state)
 	})
+	e.heedOwn(group, err)
 	if err != nil {
 		return err
 	}
@@ -182,13 +180,11 @@ func (e claims) GiveBack(ctx context.Context, id engine.ClaimID, update ulog.Upd
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
-		if err := e.owns(ctx, c, group.Lane); err != nil {
-			return err
-		}
-		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", update.DBID)
-		args := idArgs(id, notNull(update.Key), int64(group.Revision()), int64(group.Lane), int64(group.Seq), n, body)
+		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", update.DBID)
+		args := idArgs(id, notNull(update.Key), int64(group.Revision()), int64(group.Lane), e.writer[:], int64(group.Seq), n, body)
 		return c.QueryRow(ctx, text, args...).Scan(&state)
 	})
+	e.heedOwn(group, err)
 	if err == nil {
 		err = claimError(state)
 	}

@@ -27,9 +27,10 @@
 //
 // # Lanes
 //
-// The table writers has whose each lane is. A connection asks it once for each lane that it is to
-// write in, see lanes.go. Why that is enough, also after PostgreSQL was restored to the past, is in
-// "Lanes and the past" of package engine. It takes for granted that there is one primary at a time.
+// The table writers has whose each lane is. The note of each group is made out of the lane's row
+// there, see the function note in schema.sql. Why that is enough, also after PostgreSQL was
+// restored to the past, is in "Lanes and the past" of package engine. It takes for granted that
+// there is one primary at a time, and that rows of writers only go with all the rest.
 //
 // # Against the design
 //

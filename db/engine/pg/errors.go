@@ -17,6 +17,7 @@ const (
 	diskFull     = "53100"
 	noConnection = "53300" // too many of them
 	noSchema     = "3F000"
+	disowned     = "TY001" // ours, of the function note; PostgreSQL's own begin with other letters
 )
 
 // mean says what an error of PostgreSQL says about a call. changes tells whether the call changes
@@ -52,6 +53,8 @@ func mean(err error, changes bool) error {
 		kind = engine.Full
 	case refusal.Code == uniqueKey:
 		return engine.ErrPassed
+	case refusal.Code == disowned:
+		return engine.ErrDisowned
 	case refusal.Code == readOnly, refusal.Code == noConnection:
 		away = true // another host may be the primary, other connections may end
 	case refusal.Code == usedUp, class == "22", class == "42", class == "54", class == "0A":

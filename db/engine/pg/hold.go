@@ -70,9 +70,6 @@ func (e *Engine) hold(ctx context.Context, keys []engine.Key, how engine.Reading
 	}
 	var recs []engine.Record
 	err = func() error {
-		if err := e.owns(ctx, c, id.Lane); err != nil {
-			return err
-		}
 		b := &pgx.Batch{}
 		b.Queue("BEGIN")
 		b.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", e.opts.Hold.Milliseconds()+1000))

@@ -44,11 +44,12 @@ func TestHorizon(t *testing.T) {
 	for lane := uint64(1); lane <= 6; lane++ {
 		c, dice := direct(t, url), rand.New(rand.NewPCG(lane, 1))
 		run(t, c, "SET search_path = gotycoon")
+		run(t, c, "INSERT INTO writers VALUES ($1, 'x')", int64(lane))
 		work.Go(func() {
 			for seq := range each {
 				var at int64
 				err := pgx.BeginFunc(context.Background(), c, func(tx pgx.Tx) error {
-					err := tx.QueryRow(context.Background(), "SELECT put_0($1, $2, $3, $4, $5, $6, 1, '', false)", int64(lane), int64(seq), int64(lane)<<33|int64(seq),
+					err := tx.QueryRow(context.Background(), "SELECT put_0($1, 'x', $2, $3, $4, $5, $6, 1, '', false)", int64(lane), int64(seq), int64(lane)<<33|int64(seq),
 						[][]byte{[]byte(fmt.Sprint(lane, seq))}, [][]byte{[]byte("1")}, []int64{engine.Forever}).Scan(&at)
 					if dice.IntN(3) == 0 {
 						<-time.After(time.Duration(dice.IntN(10)) * time.Millisecond)

@@ -29,8 +29,6 @@ type link struct {
 	pid   atomic.Uint32 // of PostgreSQL's process
 	epoch atomic.Uint64 // that it has begun, see engine.Engine; 0: it is not for groups
 	gone  func()        // called when it is closed
-
-	owned map[uint64]bool // lanes that are this server's, see owns; for who has the connection
 }
 
 // Write sends a question.

@@ -116,11 +116,12 @@ func (l *loader) load(ctx context.Context, changes []engine.Change) error {
 			l.taken = min(max(1, 2*l.taken), mostWrites)
 			l.writes = l.taken
 			continue
+		case errors.Is(err, engine.ErrDisowned):
+			open = false
+			l.id = engine.GroupID{}
 		case errors.Is(err, engine.ErrUndone):
 			open = false
 			l.id.Seq++ // the ID is used up
-		case errors.Is(err, engine.ErrDisowned):
-			l.id = engine.GroupID{}
 		case engine.KindOf(err) == engine.Unknown:
 			open = true
 		case engine.KindOf(err) != engine.Undone:
@@ -178,9 +179,6 @@ func (e *Engine) copy(ctx context.Context, g *engine.Group) (engine.Result, erro
 	if err != nil {
 		return engine.Result{}, mean(err, false)
 	}
-	if err := e.owns(ctx, c, g.ID.Lane); err != nil {
-		return engine.Result{}, e.done(c, e.lanes, err, false)
-	}
 	begin := fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock_shared(%d, %d)", classDatabase, db)
 	if _, err = c.Exec(ctx, begin, pgx.QueryExecModeSimpleProtocol); err == nil {
 		rev := int64(g.ID.Revision())
@@ -203,8 +201,8 @@ func (e *Engine) copy(ctx context.Context, g *engine.Group) (engine.Result, erro
 			s.ups += len(g.Changes[i].Log)
 		}
 	}
-	s.text = "SELECT note($1, $2, $3, $4, NULL, 0, NULL, NULL, $5)"
-	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), len(g.Changes), s.ups, e.body(g)}
+	s.text = "SELECT note($1, $2, $3, $4, $5, NULL, 0, NULL, NULL, $6)"
+	s.args = []any{int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), len(g.Changes), s.ups, e.body(g)}
 	e.written(g.ID)
 	count := query{"INSERT INTO deltas VALUES ($1, $2)", []any{int(db), len(g.Changes)}}
 	return e.conclude(ctx, c, e.lanes, []query{count}, s)

@@ -23,10 +23,10 @@ var schemaSQL string
 //go:embed table.sql
 var tableSQL string
 
-// sql returns statements with the numbers of the classes, and of a database, filled in.
+// sql returns statements with the numbers of the classes, of a database and of an error filled in.
 func sql(text string, db uint16) string {
 	return strings.NewReplacer(
 		"{database}", strconv.Itoa(classDatabase), "{stamping}", strconv.Itoa(classStamping), "{mutex}", strconv.Itoa(classMutex),
-		"{fold}", strconv.Itoa(classFold), "{n}", strconv.Itoa(int(db)),
+		"{fold}", strconv.Itoa(classFold), "{n}", strconv.Itoa(int(db)), "{disowned}", disowned,
 	).Replace(text)
 }

@@ -90,8 +90,8 @@ type Engine struct {
 	writer [16]byte // this server, among the writers of lanes
 	drawn  sync.Map // all numbers of lanes (uint64) that this server was given
 
-	ownMu sync.Mutex
-	own   engine.GroupID // of the last group that the engine itself has made, see ownID
+	own     chan engine.GroupID // of the last group that the engine itself has made, see ownID
+	ownLost atomic.Uint64       // the last lane of such groups that was another server's
 
 	ctx  context.Context // ends with Close
 	end  func()
@@ -115,10 +115,11 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 	}
 	_ = first.Close(ctx)
 	e := &Engine{
-		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), holds: map[uint64]*hold{},
+		opts: o, config: pool.ConnConfig, claiming: make(chan struct{}, claiming), own: make(chan engine.GroupID, 1), holds: map[uint64]*hold{},
 		writes: map[uint64]time.Time{}, watched: watched{links: map[*link]bool{}},
 	}
 	_, _ = rand.Read(e.writer[:]) // it never fails
+	e.own <- engine.GroupID{}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	set := pool.AfterConnect
 	pool.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {

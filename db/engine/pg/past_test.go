@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/pg/pgtest"
+	"gotycoon/internal/needs"
 )
 
 // counter adds to numbers, and knows each revision that a record has had.
@@ -99,49 +102,73 @@ func TestALoadThatLosesItsLanes(t *testing.T) {
 	require.EqualValues(t, records, count)
 }
 
+// pasts are ways in which an engine is taken back to the past. Each returns a URL, and what takes
+// the engine there back to that moment.
+var pasts = map[string]func(t *testing.T) (url string, past func()){
+	"restored": func(t *testing.T) (string, func()) {
+		s := pgtest.Own(t)
+		url := pgtest.Database(t, s)
+		initialise(t, url)
+		require.NoError(t, s.Stop())
+		back := pgtest.Keep(t, s)
+		require.NoError(t, s.Start())
+		return url, func() {
+			require.NoError(t, s.Crash())
+			back()
+			require.NoError(t, s.Start())
+		}
+	},
+	"failed over to an asynchronous standby": func(t *testing.T) (string, func()) {
+		s := pgtest.Own(t)
+		url := pgtest.Database(t, s)
+		initialise(t, url)
+		b := pgtest.Standby(t, s) // it has all there is by now
+		require.NoError(t, b.Stop())
+		require.NoError(t, s.Configure("synchronous_standby_names = ''"))
+		name := url[len("postgres://postgres@"+s.Addr()):]
+		return fmt.Sprintf("postgres://postgres@%s,%s%s", s.Addr(), b.Addr(), name), func() {
+			require.NoError(t, s.Crash())
+			require.NoError(t, b.Start())
+			require.NoError(t, b.Promote())
+		}
+	},
+	"a sequence set by hand": func(t *testing.T) (string, func()) {
+		url := setUp(t)
+		return url, func() {
+			c := direct(t, url)
+			run(t, c, "ALTER SEQUENCE gotycoon.lanes RESTART")
+			run(t, c, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()")
+		}
+	},
+	// the next two cut no connection
+	"a dump restored": func(t *testing.T) (string, func()) {
+		url := setUp(t)
+		program := func(name string, args ...string) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				needs.Missing(t, name, "postgresql-client")
+			}
+			said, err := exec.Command(path, args...).CombinedOutput()
+			require.NoError(t, err, string(said))
+		}
+		dump := filepath.Join(t.TempDir(), "dump.sql")
+		program("pg_dump", "-n", "gotycoon", "--clean", "-f", dump, url)
+		return url, func() { program("psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", dump, url) }
+	},
+	"removed and set up again": func(t *testing.T) (string, func()) {
+		url := setUp(t)
+		return url, func() {
+			require.NoError(t, pg.Drop(t.Context(), url))
+			initialise(t, url)
+		}
+	},
+}
+
 // A PostgreSQL that was taken back to the past knows nothing of lanes that it gave out later, and
 // gives their numbers to others. No two groups must have one revision then: a server would take
 // what another one has stored for what it has stored itself, and overwrite it.
 func TestTheSameLaneAgain(t *testing.T) {
-	// Each returns a URL, and what takes the engine there back to that moment.
-	for name, begin := range map[string]func(t *testing.T) (url string, past func()){
-		"restored": func(t *testing.T) (string, func()) {
-			s := pgtest.Own(t)
-			url := pgtest.Database(t, s)
-			initialise(t, url)
-			require.NoError(t, s.Stop())
-			back := pgtest.Keep(t, s)
-			require.NoError(t, s.Start())
-			return url, func() {
-				require.NoError(t, s.Crash())
-				back()
-				require.NoError(t, s.Start())
-			}
-		},
-		"failed over to an asynchronous standby": func(t *testing.T) (string, func()) {
-			s := pgtest.Own(t)
-			url := pgtest.Database(t, s)
-			initialise(t, url)
-			b := pgtest.Standby(t, s) // it has all there is by now
-			require.NoError(t, b.Stop())
-			require.NoError(t, s.Configure("synchronous_standby_names = ''"))
-			name := url[len("postgres://postgres@"+s.Addr()):]
-			return fmt.Sprintf("postgres://postgres@%s,%s%s", s.Addr(), b.Addr(), name), func() {
-				require.NoError(t, s.Crash())
-				require.NoError(t, b.Start())
-				require.NoError(t, b.Promote())
-			}
-		},
-		// such as a dump that was restored while servers ran
-		"a sequence set by hand": func(t *testing.T) (string, func()) {
-			url := setUp(t)
-			return url, func() {
-				c := direct(t, url)
-				run(t, c, "ALTER SEQUENCE gotycoon.lanes RESTART")
-				run(t, c, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()")
-			}
-		},
-	} {
+	for name, begin := range pasts {
 		t.Run(name, func(t *testing.T) {
 			url, past := begin(t)
 			n := counter{t, map[uint64]bool{}}
@@ -165,6 +192,37 @@ func TestTheSameLaneAgain(t *testing.T) {
 			}
 			was := sum
 			sum, _ = n.add(one, "k", 1)
+			require.Equal(t, was+1, sum)
+		})
+	}
+}
+
+// What a server knows of a record from before the engine was taken back to the past is not what the
+// record is now, although another server that was given the lane has stored it under the same
+// revision.
+func TestWhatWasKnownBeforeThePast(t *testing.T) {
+	for name, begin := range pasts {
+		t.Run(name, func(t *testing.T) {
+			url, past := begin(t)
+			before, after := counter{t, map[uint64]bool{}}, counter{t, map[uint64]bool{}}
+			e1, e2 := open(t, url, pg.Options{}), open(t, url, pg.Options{})
+			defer e1.Close()
+			defer e2.Close()
+			one := gather.New(e1, gather.Options{Lanes: 1})
+			defer one.Close()
+			for range 10 {
+				before.add(one, "other", 1)
+			}
+			_, seq := before.add(one, "k", 1)
+			past()
+			two := gather.New(e2, gather.Options{Lanes: 1})
+			defer two.Close()
+			sum := 0
+			for at := uint64(0); at < seq; {
+				sum, at = after.add(two, "k", 100)
+			}
+			was := sum
+			sum, _ = after.add(one, "k", 1)
 			require.Equal(t, was+1, sum)
 		})
 	}

@@ -9,7 +9,7 @@ CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 
 -- A revision is a lane (20 bits) and the number of its group (33 bits), so no two groups have the
 -- same one. The last lane is left out, and so is engine.Replaced. The sequence proposes numbers of
--- lanes; the table has whose each lane is, for ever. See lanes.go.
+-- lanes; the table has whose each lane is, for ever. See lanes.go, and the function note.
 CREATE SEQUENCE lanes MAXVALUE 1048574;
 CREATE TABLE writers (lane bigint PRIMARY KEY, writer bytea NOT NULL);
 -- The last stamp. A table's row would be locked until its writer commits; this is not.
@@ -86,7 +86,11 @@ END $$;
 
 -- note notes that a group has been made and logs its updates. It is the last thing that a group
 -- does: all of its records are locked by now, so stamps of a key are in the order of its changes.
-CREATE FUNCTION note(p_lane bigint, p_seq bigint, p_n int, p_ups int, p_won smallint[], p_after bigint,
+--
+-- The note comes out of the row of writers that says that the lane is p_writer's. Without that row
+-- there is no note, and the error undoes the group. So wherever PostgreSQL has a record with a
+-- revision of a lane, the lane's writer has stored it.
+CREATE FUNCTION note(p_lane bigint, p_writer bytea, p_seq bigint, p_n int, p_ups int, p_won smallint[], p_after bigint,
   p_dbid int, p_place bytea, p_body bytea) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   at bigint;
@@ -96,11 +100,17 @@ BEGIN
     at := stamp(greatest(p_ups, 1), p_after);
   END IF;
   IF a = 0 THEN
-    INSERT INTO groups_0 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+    INSERT INTO groups_0 SELECT p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body
+      FROM writers WHERE lane = p_lane AND writer = p_writer;
   ELSIF a = 1 THEN
-    INSERT INTO groups_1 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+    INSERT INTO groups_1 SELECT p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body
+      FROM writers WHERE lane = p_lane AND writer = p_writer;
   ELSE
-    INSERT INTO groups_2 VALUES (p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body);
+    INSERT INTO groups_2 SELECT p_lane, p_seq, at, p_n, p_ups, p_won, p_dbid, p_place, p_body
+      FROM writers WHERE lane = p_lane AND writer = p_writer;
+  END IF;
+  IF NOT FOUND THEN
+    RAISE 'lane % is another server''s', p_lane USING ERRCODE = '{disowned}';
   END IF;
   RETURN at;
 END $$;
@@ -114,10 +124,13 @@ $$;
 
 -- settle returns the note of a group. Where there is none, it leaves one that says "never" in all
 -- three tables, whichever the group may choose that is still on its way. The inserts wait for a
--- group that is being made.
-CREATE FUNCTION settle(p_lane bigint, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
+-- group that is being made. Notes of another writer's groups are not for p_writer.
+CREATE FUNCTION settle(p_lane bigint, p_writer bytea, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
+  IF NOT EXISTS (SELECT FROM writers WHERE lane = p_lane AND writer = p_writer) THEN
+    RAISE 'lane % is another server''s', p_lane USING ERRCODE = '{disowned}';
+  END IF;
   PERFORM waits(); -- where all three tables have the note, there is nothing to write
   INSERT INTO groups_0 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   INSERT INTO groups_1 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
@@ -189,7 +202,7 @@ END $$;
 -- change; before: updates of the clear. state: 0 made, 1 fenced, 2 lost as a whole. All databases
 -- have their own functions (table.sql), because statements with names in them are planned once. With
 -- nowait, state 3 says that somebody has the database ups alone, or uses the one that is cleared.
-CREATE FUNCTION write(p_lane bigint, p_seq bigint, p_rev bigint, guard text, p_term bigint, locks int[], cleared int, before int,
+CREATE FUNCTION write(p_lane bigint, p_writer bytea, p_seq bigint, p_rev bigint, guard text, p_term bigint, locks int[], cleared int, before int,
   dbs int[], ends int[], ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], counts int[], whole bool,
   p_after bigint, p_dbid int, p_place bytea, p_body bytea, nowait bool,
   OUT state int, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
@@ -266,7 +279,7 @@ BEGIN
       ups := ups + counts[i];
     END IF;
   END LOOP;
-  at := note(p_lane, p_seq, cardinality(ks), ups, won, p_after, p_dbid, p_place, p_body);
+  at := note(p_lane, p_writer, p_seq, cardinality(ks), ups, won, p_after, p_dbid, p_place, p_body);
 END $$;
 
 -- rotate goes on to the next table of groups, which has the oldest ones, and empties it, when the

@@ -17,7 +17,7 @@ CREATE INDEX r{n}_xt ON r{n} (xt) WHERE xt < 1099511627775;
 -- ON CONFLICT first looks whether there is a record, then locks it, then replaces it, so an UPDATE is
 -- quicker where it finds one; but only a single key can have both in turn, and no order of keys to
 -- keep.
-CREATE FUNCTION put_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea, nowait bool)
+CREATE FUNCTION put_{n}(p_lane bigint, p_writer bytea, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], p_ups int, p_body bytea, nowait bool)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   added bigint := 0;
@@ -41,13 +41,13 @@ BEGIN
       INSERT INTO deltas VALUES ({n}, added);
     END IF;
   END IF;
-  RETURN note(p_lane, p_seq, cardinality(ks), p_ups, NULL, 0, NULL, NULL, p_body);
+  RETURN note(p_lane, p_writer, p_seq, cardinality(ks), p_ups, NULL, 0, NULL, NULL, p_body);
 END $$;
 
 -- mix is a group of changes with conditions, and of removals, of this database alone. It does what
 -- write does, without the time that takes to plan statements with names in them. p_ups: updates of
 -- all changes. nowait and -1 are as in put.
-CREATE FUNCTION mix_{n}(p_lane bigint, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[],
+CREATE FUNCTION mix_{n}(p_lane bigint, p_writer bytea, p_seq bigint, p_rev bigint, ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[],
   counts int[], p_ups int, p_body bytea, nowait bool, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
 DECLARE
   mine bool := CASE WHEN nowait THEN pg_try_advisory_xact_lock_shared({database}, {n})
@@ -66,7 +66,7 @@ BEGIN
       END IF;
     END LOOP;
   END IF;
-  at := note(p_lane, p_seq, cardinality(ks), ups, won, 0, NULL, NULL, p_body);
+  at := note(p_lane, p_writer, p_seq, cardinality(ks), ups, won, 0, NULL, NULL, p_body);
 END $$;
 
 -- part makes changes with conditions, in the order of their keys, and returns won as groups_0 has
@@ -257,7 +257,7 @@ END $$;
 
 -- finish forgets a claimed record. Its removal is logged unless the key has a record again: an
 -- insert of our own finds that out, and keeps others from it until the end.
-CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_number bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_number bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
 RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   key bytea;
@@ -273,13 +273,13 @@ BEGIN
   INSERT INTO r{n} VALUES (key, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
   IF FOUND THEN
     DELETE FROM r{n} WHERE k = key;
-    PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
+    PERFORM note(p_lane, p_writer, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
   END IF;
   RETURN 0;
 END $$;
 
 -- give makes a claimed record visible again; 1: a record has that key.
-CREATE FUNCTION give_{n}(p_holder text, p_term bigint, p_number bigint, p_k bytea, p_rev bigint, p_lane bigint, p_seq bigint, p_ups int, p_body bytea)
+CREATE FUNCTION give_{n}(p_holder text, p_term bigint, p_number bigint, p_k bytea, p_rev bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
 RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   was bytea;
@@ -298,6 +298,6 @@ BEGIN
   END IF;
   DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number;
   INSERT INTO deltas VALUES ({n}, 1);
-  PERFORM note(p_lane, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
+  PERFORM note(p_lane, p_writer, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
   RETURN 0;
 END $$;

@@ -147,10 +147,6 @@ func (x *tx) Commit(ctx context.Context, g *engine.Group) (engine.Result, error)
 		x.e.rollback(x.c, x.e.transactions)
 		return engine.Result{}, err
 	}
-	if err := x.e.owns(ctx, x.c, g.ID.Lane); err != nil {
-		x.e.rollback(x.c, x.e.transactions)
-		return engine.Result{}, mean(err, false)
-	}
 	x.e.written(g.ID)
 	return x.e.conclude(ctx, x.c, x.e.transactions, nil, s)
 }

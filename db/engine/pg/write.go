@@ -41,9 +41,6 @@ func (e *Engine) Write(ctx context.Context, g *engine.Group) (engine.Result, err
 		c.Release()
 		return engine.Result{}, errNew
 	}
-	if err := e.owns(ctx, c, g.ID.Lane); err != nil {
-		return engine.Result{}, e.done(c, pool, err, false)
-	}
 	committing(c, true)
 	err = s.scan(c.QueryRow(ctx, s.text, s.args...))
 	return s.answer(e.done(c, pool, err, true))
@@ -160,8 +157,8 @@ func (e *Engine) put(s *statement) {
 		}
 	}
 	s.kind = sets
-	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", g.Changes[0].DB)
-	s.args = []any{int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), keys, values, xts, s.ups, e.body(g), g.NoWait}
+	s.text = fmt.Sprintf("SELECT put_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", g.Changes[0].DB)
+	s.args = []any{int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), int64(g.ID.Revision()), keys, values, xts, s.ups, e.body(g), g.NoWait}
 }
 
 // mix is the statement for changes of one database, each with its own condition.
@@ -173,9 +170,9 @@ func (e *Engine) mix(s *statement) {
 		ups += int(n)
 	}
 	s.kind = mixed
-	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)", g.Changes[0].DB)
+	s.text = fmt.Sprintf("SELECT * FROM mix_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)", g.Changes[0].DB)
 	s.args = []any{
-		int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
+		int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), int64(g.ID.Revision()), c.keys, c.values, c.xts, c.ifs, c.ops, c.counts, ups, e.body(g), g.NoWait,
 	}
 }
 
@@ -267,9 +264,9 @@ func (e *Engine) general(s *statement) {
 		dbid, after = &db, int64(g.Position.After)
 		place = notNull(g.Position.State)
 	}
-	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
+	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)"
 	s.args = []any{
-		int64(g.ID.Lane), int64(g.ID.Seq), int64(g.ID.Revision()), guard, term, locks, cleared, before,
+		int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), int64(g.ID.Revision()), guard, term, locks, cleared, before,
 		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
 		g.Whole && conditions, after, dbid, place, e.body(g), g.NoWait,
 	}
@@ -358,16 +355,13 @@ func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result
 	var at *int64
 	var late bool
 	err = e.with(ctx, e.lanes, func(c *pgxpool.Conn) error {
-		if err := e.owns(ctx, c, id.Lane); err != nil {
-			return err
-		}
 		committing(c, true)
-		text := "SELECT p_n, p_ups, p_won, p_stamp, coalesce(clock_timestamp() > $3, false) FROM settle($1, $2)"
-		return c.QueryRow(ctx, text, int64(id.Lane), int64(id.Seq), e.remembered(id)).Scan(&n, &ups, &won, &at, &late)
+		text := "SELECT p_n, p_ups, p_won, p_stamp, coalesce(clock_timestamp() > $4, false) FROM settle($1, $2, $3)"
+		return c.QueryRow(ctx, text, int64(id.Lane), e.writer[:], int64(id.Seq), e.remembered(id)).Scan(&n, &ups, &won, &at, &late)
 	})
 	switch {
 	case errors.Is(err, engine.ErrDisowned): // what is noted under the ID is another server's
-		return r, engine.ErrUndone
+		return r, engine.ErrUndoneDisowned
 	case err != nil:
 		return r, err
 	case n < 0 && late:
