@@ -85,6 +85,11 @@
 // are rare, and such a client must have missed all changes of the record since; Renew, which
 // belongs to every restoration, leaves out a thousand lanes for it.
 //
+// Terms of leases are counted too, and their numbers given out again. Therefore a term has a mark,
+// a random number that its holder draws (Term.Mark), and whatever names a term compares it: a
+// renewal, a guard, a claim. Else two servers would take one term for theirs, and end each other's
+// claims.
+//
 // Rejected: to ask once for each connection whose a lane is. A dump can be restored, and the schema
 // removed and set up again, below a connection that lives on.
 //

@@ -6,10 +6,12 @@ import (
 )
 
 // Term is a lease in one holder's hands. The number grows with every holder, so a Group with a
-// Guard of a former holder is refused.
+// Guard of a former holder is refused. An engine that was taken back to the past gives out numbers
+// again, so each of its terms has a mark that no other term has.
 type Term struct {
 	Name   string
 	Number uint64
+	Mark   [16]byte
 }
 
 // Leases decide who does what only one server may do.

@@ -49,7 +49,7 @@ func (e claims) ask(ctx context.Context, unknown bool, f func(c *pgxpool.Conn) e
 
 // idArgs are the arguments that name a claim.
 func idArgs(id engine.ClaimID, more ...any) []any {
-	return append([]any{id.By.Name, int64(id.By.Number), int64(id.Number)}, more...)
+	return append([]any{id.By.Name, int64(id.By.Number), id.By.Mark[:], int64(id.Number)}, more...)
 }
 
 // Take claims a record.
@@ -63,7 +63,7 @@ func (e claims) Take(ctx context.Context, id engine.ClaimID, c engine.Claim) (re
 	}
 	state := claimNone
 	err = e.ask(ctx, true, func(conn *pgxpool.Conn) error {
-		text := fmt.Sprintf("SELECT o_k, o_xt, o_ver, o_v, o_state FROM take_%d($1, $2, $3, $4, $5, $6)", c.DB)
+		text := fmt.Sprintf("SELECT o_k, o_xt, o_ver, o_v, o_state FROM take_%d($1, $2, $3, $4, $5, $6, $7)", c.DB)
 		rows, err := conn.Query(ctx, text, idArgs(id, start, end, e.Now())...)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (e *Engine) within(prefix []byte) (start, end []byte) {
 // Settle tells what has become of a Take.
 func (e claims) Settle(ctx context.Context, id engine.ClaimID) (rec engine.Record, found bool, err error) {
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, "SELECT * FROM settle_claim($1, $2, $3)", idArgs(id)...)
+		rows, err := c.Query(ctx, "SELECT * FROM settle_claim($1, $2, $3, $4)", idArgs(id)...)
 		if err != nil {
 			return err
 		}
@@ -121,19 +121,18 @@ func (e claims) Settle(ctx context.Context, id engine.ClaimID) (rec engine.Recor
 	return rec, found && err == nil, err
 }
 
-// claimed reads rows of (holder, term, number, db, k, xt, ver, v).
+// claimed reads rows of (holder, term, mark, number, db, k, xt, ver, v).
 func claimed(rows pgx.Rows) (all []engine.Claimed, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		raw := rows.RawValues()
-		r, err := recordOf(uint16(binary.BigEndian.Uint32(raw[3])), raw[4:])
+		r, err := recordOf(uint16(binary.BigEndian.Uint32(raw[4])), raw[5:])
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, engine.Claimed{Record: r, ID: engine.ClaimID{
-			By:     engine.Term{Name: string(raw[0]), Number: binary.BigEndian.Uint64(raw[1])},
-			Number: binary.BigEndian.Uint64(raw[2]),
-		}})
+		by := engine.Term{Name: string(raw[0]), Number: binary.BigEndian.Uint64(raw[1])}
+		copy(by.Mark[:], raw[2])
+		all = append(all, engine.Claimed{Record: r, ID: engine.ClaimID{By: by, Number: binary.BigEndian.Uint64(raw[3])}})
 	}
 	return all, rows.Err()
 }
@@ -158,7 +157,7 @@ func (e claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Updat
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
-		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7, $8)", update.DBID)
+		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", update.DBID)
 		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), e.writer[:], int64(group.Seq), n, body)...).Scan(&state)
 	})
 	e.heedOwn(group, err)
@@ -180,7 +179,7 @@ func (e claims) GiveBack(ctx context.Context, id engine.ClaimID, update ulog.Upd
 	var state int
 	n, body := e.updates(&update)
 	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
-		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", update.DBID)
+		text := fmt.Sprintf("SELECT give_%d($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", update.DBID)
 		args := idArgs(id, notNull(update.Key), int64(group.Revision()), int64(group.Lane), e.writer[:], int64(group.Seq), n, body)
 		return c.QueryRow(ctx, text, args...).Scan(&state)
 	})

@@ -15,8 +15,10 @@ import (
 
 // termOf makes a term of a lease that nobody holds, which lasts for some time.
 func termOf(t *testing.T, admin *pgx.Conn, name string, lasts time.Duration) engine.Term {
-	run(t, admin, "INSERT INTO gotycoon.leases VALUES ($1, 'x', 1, clock_timestamp() + $2 * interval '1 ms')", name, lasts.Milliseconds())
-	return engine.Term{Name: name, Number: 1}
+	term := engine.Term{Name: name, Number: 1, Mark: [16]byte{1}}
+	run(t, admin, "INSERT INTO gotycoon.leases (name, holder, term, mark, ends) VALUES ($1, 'x', 1, $3, clock_timestamp() + $2 * interval '1 ms')",
+		name, lasts.Milliseconds(), term.Mark[:])
+	return term
 }
 
 // A lease may have ended for everybody who looks, while its holder has renewed it in time and waits
@@ -81,4 +83,55 @@ func TestClaimsLeaveRoomForLeases(t *testing.T) {
 	}
 	assert.NoError(t, tx.Commit(t.Context()))
 	work.Wait()
+}
+
+// A PostgreSQL that was taken back to before it gave out a term gives out the same number again. The
+// former holder finds out, and can neither end a claim of the new one nor write under its guard.
+func TestATermThatIsGivenOutAgain(t *testing.T) {
+	url := setUp(t)
+	a, b := open(t, url, pg.Options{Lease: 3 * time.Second}), open(t, url, pg.Options{})
+	defer a.Close()
+	defer b.Close()
+	write(t, a, lane(t, a), "q 1")
+	take := func(e *pg.Engine) (id engine.ClaimID, key string, lost <-chan struct{}) {
+		term, lost, err := e.Leases().Hold(t.Context(), "claims/0")
+		require.NoError(t, err)
+		id = engine.ClaimID{By: term, Number: 1}
+		r, found, err := e.Claims().Take(t.Context(), id, engine.Claim{Prefix: []byte("q ")})
+		require.NoError(t, err)
+		require.True(t, found)
+		return id, string(r.Key.Key), lost
+	}
+	former, key, lost := take(a)
+	require.Equal(t, "q 1", key)
+	run(t, direct(t, url), "TRUNCATE gotycoon.leases, gotycoon.claimed")
+	write(t, b, lane(t, b), "q 2")
+	present, key, _ := take(b)
+	require.Equal(t, "q 2", key)
+	require.Equal(t, former.By.Number, present.By.Number)
+
+	require.ErrorIs(t, a.Claims().Finish(t.Context(), former, updates("q 1")[0]), engine.ErrFenced)
+	_, found, err := a.Claims().Settle(t.Context(), former)
+	require.NoError(t, err)
+	require.False(t, found)
+	_, err = a.Claims().GiveBack(t.Context(), former, updates("q 1")[0])
+	require.NoError(t, err, "the claim has ended")
+	_, _, err = a.Claims().Take(t.Context(), engine.ClaimID{By: former.By, Number: 2}, engine.Claim{Prefix: []byte("q ")})
+	require.ErrorIs(t, err, engine.ErrFenced)
+	_, err = a.Write(t.Context(), &engine.Group{ID: engine.GroupID{Lane: lane(t, a), Seq: 1}, Guard: &former.By, Clear: &engine.Clear{}})
+	require.ErrorIs(t, err, engine.ErrFenced)
+	select {
+	case <-lost:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the former holder renews the lease of the present one")
+	}
+	_, found, err = b.Claims().Settle(t.Context(), present)
+	require.NoError(t, err)
+	require.True(t, found)
+	taken, err := b.Claims().GiveBack(t.Context(), present, updates("q 2")[0])
+	require.NoError(t, err)
+	require.False(t, taken)
+	recs, err := b.Read(t.Context(), []engine.Key{{Key: []byte("q 2")}}, engine.Reading{})
+	require.NoError(t, err)
+	require.Len(t, recs, 1)
 }

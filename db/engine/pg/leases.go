@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -21,8 +22,8 @@ const askEvery = 250 * time.Millisecond
 
 // A lease ends by PostgreSQL's clock. Each holder gets the next term. The update waits for groups
 // that have the lease as their guard, and looks at the time when they have ended.
-const grantSQL = `INSERT INTO leases VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 ms')
-	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, term = leases.term + 1, ends = clock_timestamp() + $3 * interval '1 ms'
+const grantSQL = `INSERT INTO leases (name, holder, term, mark, ends) VALUES ($1, $2, 1, $4, clock_timestamp() + $3 * interval '1 ms')
+	ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, term = leases.term + 1, mark = excluded.mark, ends = clock_timestamp() + $3 * interval '1 ms'
 	WHERE leases.ends <= clock_timestamp() RETURNING term`
 
 // Hold waits for a lease, and renews it three times while it lasts.
@@ -31,20 +32,22 @@ func (e leases) Hold(ctx context.Context, name string) (engine.Term, <-chan stru
 	stop := context.AfterFunc(e.ctx, cancel)
 	for {
 		asked := time.Now()
-		term, err := e.grant(ctx, name)
+		term := engine.Term{Name: name}
+		_, _ = rand.Read(term.Mark[:]) // it never fails
+		granted, err := e.grant(ctx, &term)
 		if err != nil {
 			stop()
 			cancel()
 			return engine.Term{}, nil, err
 		}
-		if term > 0 {
+		if granted {
 			lost := make(chan struct{})
 			e.work.Go(func() {
 				defer cancel()
 				defer stop()
-				e.keep(ctx, name, term, asked, lost)
+				e.keep(ctx, &term, asked, lost)
 			})
-			return engine.Term{Name: name, Number: term}, lost, nil
+			return term, lost, nil
 		}
 		pause(ctx, askEvery)
 	}
@@ -60,21 +63,22 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// grant returns the term of a lease that is ours now, 0 where somebody else has it.
-func (e leases) grant(ctx context.Context, name string) (term uint64, err error) {
+// grant gives a term its number, unless somebody else has the lease.
+func (e leases) grant(ctx context.Context, t *engine.Term) (granted bool, err error) {
 	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
-		err := c.QueryRow(ctx, grantSQL, name, e.opts.Addr, e.opts.Lease.Milliseconds()).Scan(&term)
+		err := c.QueryRow(ctx, grantSQL, t.Name, e.opts.Addr, e.opts.Lease.Milliseconds(), t.Mark[:]).Scan(&t.Number)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
+		granted = err == nil
 		return err
 	})
-	return term, err
+	return granted && err == nil, err
 }
 
 // keep renews a lease until ctx ends, and gives it back then. It closes lost when two thirds of the
 // lease have passed since the last renewal began that succeeded: before anybody else can have it.
-func (e leases) keep(ctx context.Context, name string, term uint64, renewed time.Time, lost chan struct{}) {
+func (e leases) keep(ctx context.Context, t *engine.Term, renewed time.Time, lost chan struct{}) {
 	defer close(lost) // behind the end, for who waits for both
 	lasts := e.opts.Lease
 	for {
@@ -84,7 +88,7 @@ func (e leases) keep(ctx context.Context, name string, term uint64, renewed time
 		}
 		began := time.Now()
 		within, cancel := context.WithDeadline(ctx, renewed.Add(lasts*2/3))
-		held, err := e.set(within, name, term, lasts)
+		held, err := e.set(within, t, lasts)
 		cancel()
 		if err == nil && held {
 			renewed = began
@@ -94,14 +98,14 @@ func (e leases) keep(ctx context.Context, name string, term uint64, renewed time
 	}
 	within, cancel := context.WithDeadline(context.Background(), renewed.Add(lasts*2/3))
 	defer cancel()
-	_, _ = e.set(within, name, term, 0) // else it ends by itself
+	_, _ = e.set(within, t, 0) // else it ends by itself
 }
 
 // set makes a lease end after a time from now, and reports whether it was ours.
-func (e leases) set(ctx context.Context, name string, term uint64, lasts time.Duration) (held bool, err error) {
+func (e leases) set(ctx context.Context, t *engine.Term, lasts time.Duration) (held bool, err error) {
 	err = e.with(ctx, e.others, func(c *pgxpool.Conn) error {
 		tag, err := c.Exec(ctx, `UPDATE leases SET ends = clock_timestamp() + $3 * interval '1 ms'
-			WHERE name = $1 AND term = $2 AND ends > clock_timestamp()`, name, int64(term), lasts.Milliseconds())
+			WHERE name = $1 AND term = $2 AND mark = $4 AND ends > clock_timestamp()`, t.Name, int64(t.Number), lasts.Milliseconds(), t.Mark[:])
 		held = tag.RowsAffected() == 1
 		return err
 	})

@@ -51,7 +51,7 @@ func TestForeignRows(t *testing.T) {
 				refused(err)
 			}
 			run(t, admin, "TRUNCATE gotycoon.claimed")
-			run(t, admin, "INSERT INTO gotycoon.claimed (holder, term, number, db, k, v, xt, ver) VALUES ('claims/7', 0, $1, 0, 'q 1', "+values+")", number)
+			run(t, admin, "INSERT INTO gotycoon.claimed (holder, term, mark, number, db, k, v, xt, ver) VALUES ('claims/7', 0, '', $1, 0, 'q 1', "+values+")", number)
 			_, err = e.Claims().Abandoned(t.Context(), 10, 1000)
 			refused(err)
 		})

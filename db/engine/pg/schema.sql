@@ -54,15 +54,17 @@ CREATE TABLE deltas (db int NOT NULL, n bigint NOT NULL);
 -- Records that are claimed, in a term of a lease. Of two with the same key the one with the larger
 -- id is newer. db is -1 where settle_claim has noted that a claim was not made and never will be.
 CREATE TABLE claimed (
-  holder text NOT NULL, term bigint NOT NULL, number bigint NOT NULL,
+  holder text NOT NULL, term bigint NOT NULL, mark bytea NOT NULL, number bigint NOT NULL,
   id     bigint GENERATED ALWAYS AS IDENTITY,
   db     int NOT NULL, k bytea NOT NULL, v bytea NOT NULL, xt bigint NOT NULL, ver bigint NOT NULL,
-  PRIMARY KEY (holder, term, number)
+  PRIMARY KEY (holder, term, mark, number)
 );
 ALTER TABLE claimed ALTER v SET STORAGE EXTERNAL;
 CREATE INDEX claimed_key ON claimed (db, k);
 
-CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, term bigint NOT NULL, ends timestamptz NOT NULL);
+-- A term is known by its number and its mark, which is random: a PostgreSQL that was restored to the
+-- past gives out numbers again.
+CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, term bigint NOT NULL, mark bytea NOT NULL, ends timestamptz NOT NULL);
 
 -- In the functions that each group calls, locks are taken by assignments: PERFORM is a query, which
 -- takes longer than the lock.
@@ -141,19 +143,19 @@ BEGIN
 END $$;
 
 -- lasts tells whether a term has not ended. Nothing keeps it from ending at once.
-CREATE FUNCTION lasts(p_holder text, p_term bigint) RETURNS bool LANGUAGE sql AS $$
-  SELECT EXISTS (SELECT FROM leases WHERE name = p_holder AND term = p_term AND ends > clock_timestamp())
+CREATE FUNCTION lasts(p_holder text, p_term bigint, p_mark bytea) RETURNS bool LANGUAGE sql AS $$
+  SELECT EXISTS (SELECT FROM leases WHERE name = p_holder AND term = p_term AND mark = p_mark AND ends > clock_timestamp())
 $$;
 
 -- settle_claim returns what a take has claimed. Where that is nothing, it leaves a note with the
 -- claim's number, so that a take which is still on its way fails; it waits for one under way.
-CREATE FUNCTION settle_claim(p_holder text, p_term bigint, p_number bigint)
-RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
+CREATE FUNCTION settle_claim(p_holder text, p_term bigint, p_mark bytea, p_number bigint)
+RETURNS TABLE (o_holder text, o_term bigint, o_mark bytea, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM waits();
-  INSERT INTO claimed (holder, term, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_number, -1, '', '', 0, 0) ON CONFLICT DO NOTHING;
-  RETURN QUERY SELECT holder, term, number, db, k, xt, ver, v FROM claimed
-    WHERE holder = p_holder AND term = p_term AND number = p_number AND db >= 0;
+  INSERT INTO claimed (holder, term, mark, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_mark, p_number, -1, '', '', 0, 0) ON CONFLICT DO NOTHING;
+  RETURN QUERY SELECT holder, term, mark, number, db, k, xt, ver, v FROM claimed
+    WHERE holder = p_holder AND term = p_term AND mark = p_mark AND number = p_number AND db >= 0;
 END $$;
 
 -- abandoned returns claims of terms that have ended, until their values have so many bytes, and at
@@ -163,7 +165,7 @@ END $$;
 -- committed yet: a standby can delay it. That transaction has the row. Where nobody has it the
 -- update sees to it that a renewal which comes only now finds the lease ended.
 CREATE FUNCTION abandoned(most int, bytes int)
-RETURNS TABLE (o_holder text, o_term bigint, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
+RETURNS TABLE (o_holder text, o_term bigint, o_mark bytea, o_number bigint, o_db int, o_k bytea, o_xt bigint, o_ver bigint, o_v bytea) LANGUAGE plpgsql AS $$
 DECLARE
   l     record;
   c     record;
@@ -183,7 +185,7 @@ BEGIN
     END IF;
     FOR c IN SELECT * FROM claimed WHERE holder = l.name AND term < below ORDER BY term, number LOOP
       IF c.db < 0 THEN
-        DELETE FROM claimed WHERE holder = c.holder AND term = c.term AND number = c.number;
+        DELETE FROM claimed WHERE holder = c.holder AND term = c.term AND mark = c.mark AND number = c.number;
         CONTINUE;
       END IF;
       IF room = 0 OR size >= bytes THEN
@@ -191,7 +193,7 @@ BEGIN
       END IF;
       room := room - 1;
       size := size + length(c.v);
-      o_holder := c.holder; o_term := c.term; o_number := c.number; o_db := c.db; o_k := c.k; o_xt := c.xt; o_ver := c.ver; o_v := c.v;
+      o_holder := c.holder; o_term := c.term; o_mark := c.mark; o_number := c.number; o_db := c.db; o_k := c.k; o_xt := c.xt; o_ver := c.ver; o_v := c.v;
       RETURN NEXT;
     END LOOP;
   END LOOP;
@@ -202,7 +204,7 @@ END $$;
 -- change; before: updates of the clear. state: 0 made, 1 fenced, 2 lost as a whole. All databases
 -- have their own functions (table.sql), because statements with names in them are planned once. With
 -- nowait, state 3 says that somebody has the database ups alone, or uses the one that is cleared.
-CREATE FUNCTION write(p_lane bigint, p_writer bytea, p_seq bigint, p_rev bigint, guard text, p_term bigint, locks int[], cleared int, before int,
+CREATE FUNCTION write(p_lane bigint, p_writer bytea, p_seq bigint, p_rev bigint, guard text, p_term bigint, p_mark bytea, locks int[], cleared int, before int,
   dbs int[], ends int[], ks bytea[], vs bytea[], xts bigint[], ifs bigint[], ops smallint[], counts int[], whole bool,
   p_after bigint, p_dbid int, p_place bytea, p_body bytea, nowait bool,
   OUT state int, OUT at bigint, OUT ups int, OUT won smallint[]) LANGUAGE plpgsql AS $$
@@ -233,7 +235,7 @@ BEGIN
   END LOOP;
   IF guard IS NOT NULL THEN
     -- until the commit nobody else becomes the holder
-    PERFORM 1 FROM leases l WHERE l.name = guard AND l.term = p_term AND l.ends > clock_timestamp() FOR SHARE;
+    PERFORM 1 FROM leases l WHERE l.name = guard AND l.term = p_term AND l.mark = p_mark AND l.ends > clock_timestamp() FOR SHARE;
     IF NOT FOUND THEN
       state := 1;
       RETURN;

@@ -233,20 +233,20 @@ END $$;
 -- somebody has the database alone, or waits for that: they do not wait.
 
 -- take claims the first live record between two keys; 1: there is none.
-CREATE FUNCTION take_{n}(p_holder text, p_term bigint, p_number bigint, start bytea, upto bytea, now bigint)
+CREATE FUNCTION take_{n}(p_holder text, p_term bigint, p_mark bytea, p_number bigint, start bytea, upto bytea, now bigint)
 RETURNS TABLE (o_k bytea, o_v bytea, o_xt bigint, o_ver bigint, o_state int) LANGUAGE plpgsql AS $$
 BEGIN
   o_state := 0;
   IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
     o_state := 3;
-  ELSIF NOT lasts(p_holder, p_term) THEN
+  ELSIF NOT lasts(p_holder, p_term, p_mark) THEN
     o_state := 2;
   ELSE
     SELECT k, v, xt, ver INTO o_k, o_v, o_xt, o_ver FROM r{n}
       WHERE k >= start AND k < upto AND xt >= now ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF FOUND THEN
       DELETE FROM r{n} WHERE k = o_k;
-      INSERT INTO claimed (holder, term, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_number, {n}, o_k, o_v, o_xt, o_ver);
+      INSERT INTO claimed (holder, term, mark, number, db, k, v, xt, ver) VALUES (p_holder, p_term, p_mark, p_number, {n}, o_k, o_v, o_xt, o_ver);
       INSERT INTO deltas VALUES ({n}, -1);
     ELSE
       o_state := 1;
@@ -257,7 +257,7 @@ END $$;
 
 -- finish forgets a claimed record. Its removal is logged unless the key has a record again: an
 -- insert of our own finds that out, and keeps others from it until the end.
-CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_number bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
+CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_mark bytea, p_number bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
 RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   key bytea;
@@ -265,10 +265,10 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
     RETURN 3;
   END IF;
-  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} RETURNING k INTO key;
+  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND mark = p_mark AND number = p_number AND db = {n} RETURNING k INTO key;
   IF NOT FOUND THEN
     PERFORM waits();
-    RETURN CASE WHEN lasts(p_holder, p_term) THEN 0 ELSE 2 END;
+    RETURN CASE WHEN lasts(p_holder, p_term, p_mark) THEN 0 ELSE 2 END;
   END IF;
   INSERT INTO r{n} VALUES (key, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
   IF FOUND THEN
@@ -279,7 +279,7 @@ BEGIN
 END $$;
 
 -- give makes a claimed record visible again; 1: a record has that key.
-CREATE FUNCTION give_{n}(p_holder text, p_term bigint, p_number bigint, p_k bytea, p_rev bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
+CREATE FUNCTION give_{n}(p_holder text, p_term bigint, p_mark bytea, p_number bigint, p_k bytea, p_rev bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
 RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   was bytea;
@@ -287,7 +287,7 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock_shared({database}, {n}) THEN
     RETURN 3;
   END IF;
-  SELECT v INTO was FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number AND db = {n} FOR UPDATE;
+  SELECT v INTO was FROM claimed WHERE holder = p_holder AND term = p_term AND mark = p_mark AND number = p_number AND db = {n} FOR UPDATE;
   IF NOT FOUND THEN
     PERFORM waits();
     RETURN 0;
@@ -296,7 +296,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN 1;
   END IF;
-  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND number = p_number;
+  DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND mark = p_mark AND number = p_number;
   INSERT INTO deltas VALUES ({n}, 1);
   PERFORM note(p_lane, p_writer, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
   RETURN 0;

@@ -254,8 +254,9 @@ func (e *Engine) general(s *statement) {
 	}
 	var guard *string
 	var term, after int64
+	var mark []byte
 	if g.Guard != nil {
-		guard, term = &g.Guard.Name, int64(g.Guard.Number)
+		guard, term, mark = &g.Guard.Name, int64(g.Guard.Number), g.Guard.Mark[:]
 	}
 	var dbid *int32
 	var place []byte
@@ -264,9 +265,9 @@ func (e *Engine) general(s *statement) {
 		dbid, after = &db, int64(g.Position.After)
 		place = notNull(g.Position.State)
 	}
-	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)"
+	s.text = "SELECT * FROM write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)"
 	s.args = []any{
-		int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), int64(g.ID.Revision()), guard, term, locks, cleared, before,
+		int64(g.ID.Lane), e.writer[:], int64(g.ID.Seq), int64(g.ID.Revision()), guard, term, mark, locks, cleared, before,
 		dbs, ends, changes.keys, changes.values, changes.xts, changes.ifs, changes.ops, changes.counts,
 		g.Whole && conditions, after, dbid, place, e.body(g), g.NoWait,
 	}
