@@ -79,6 +79,13 @@ func (g *Gather) Read(ctx context.Context, keys []engine.Key) ([]engine.Record, 
 
 // ReadLarge is a Read that leaves out values with more than most bytes only.
 func (g *Gather) ReadLarge(ctx context.Context, keys []engine.Key, most int) ([]engine.Record, error) {
+	if len(keys) == 0 { // nothing to ask the engine for
+		err := g.enter(ctx, 0)
+		if err == nil {
+			g.leave(0)
+		}
+		return nil, err
+	}
 	q := g.reads.query(keys, most)
 	size := len(q.room)
 	if err := g.enter(ctx, size); err != nil {
@@ -166,7 +173,7 @@ func (r *readers) run() {
 			r.took.Store((7*r.took.Load() + int64(time.Since(began))) / 8)
 			letIn(r.waiting)
 		}
-		if keys > 0 {
+		if n > 0 { // take has counted them, also where all callers have left
 			r.mu.Lock()
 			r.underWay -= keys
 			r.asked -= n

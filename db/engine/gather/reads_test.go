@@ -130,3 +130,25 @@ func TestReadsOfLargeRecordsComeInPieces(t *testing.T) {
 		require.EqualValues(t, 1+4, gate.calls.Load()-before, "two records make a request full")
 	})
 }
+
+// A read of no keys is answered, needs no engine, and leaves nothing behind that others wait for.
+func TestReadsOfNoKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 300 * time.Microsecond
+		gate := gate{name: mem.Read, delay: takes}
+		w := newWorld(t, 1, mem.Options{Faults: gate.fault}, gather.Options{})
+		defer w.close()
+		for range 100 {
+			recs, err := w.gathers[0].Read(context.Background(), nil)
+			require.NoError(t, err)
+			require.Empty(t, recs)
+		}
+		require.Zero(t, gate.calls.Load())
+		for range 100 {
+			began := time.Now()
+			_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})
+			require.NoError(t, err)
+			require.Equal(t, takes, time.Since(began), "a lone read waits for nobody")
+		}
+	})
+}
