@@ -135,9 +135,13 @@ func (r *readers) put(q *query) {
 	r.waits += len(q.keys)
 	now := !r.watched || r.goes()
 	r.mu.Unlock()
-	if !now {
-		return
+	if now {
+		r.nudge()
 	}
+}
+
+// nudge wakes a reader, if one is idle.
+func (r *readers) nudge() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -241,6 +245,9 @@ func (r *readers) take() (qs []*query, n, keys int, wait time.Duration) {
 	r.waits -= keys
 	r.underWay += keys
 	r.asked += n
+	if len(r.queue) > 0 { // this reader may be away for long, and nobody else may know of the rest
+		r.nudge()
+	}
 	return slices.DeleteFunc(qs, func(q *query) bool { return q.left.Load() }), n, keys, 0
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,5 +151,39 @@ func TestReadsOfNoKeys(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, takes, time.Since(began), "a lone read waits for nobody")
 		}
+	})
+}
+
+// A read that comes behind one which goes alone, and takes long, goes with another reader.
+func TestReadsBehindALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes, long = 300 * time.Microsecond, 2 * time.Second
+		var next atomic.Int64 // what the next request takes
+		next.Store(int64(takes))
+		w := newWorld(t, 1, mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+			if c.Name == mem.Read {
+				f.Delay = time.Duration(next.Swap(int64(takes)))
+			}
+			return f
+		}}, gather.Options{})
+		defer w.close()
+		var work sync.WaitGroup
+		read := func(most int, longest time.Duration) {
+			work.Go(func() {
+				began := time.Now()
+				_, err := w.gathers[0].ReadLarge(context.Background(), []engine.Key{key("k")}, most)
+				require.NoError(t, err)
+				require.LessOrEqual(t, time.Since(began), longest)
+			})
+		}
+		for range 100 { // so many that one read waits for others
+			read(0, 2*takes+time.Millisecond)
+		}
+		work.Wait()
+		next.Store(int64(long))
+		read(1<<28, long+time.Millisecond)
+		time.Sleep(takes / 6) //lint:sleep on a clock of the test
+		read(0, takes+2*time.Millisecond)
+		work.Wait()
 	})
 }
