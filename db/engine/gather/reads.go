@@ -241,7 +241,7 @@ func (r *readers) take() (qs []*query, n, keys int, wait time.Duration) {
 	rest := copy(r.queue, r.queue[n:])
 	clear(r.queue[rest:])
 	r.queue = r.queue[:rest]
-	r.crowd = max(r.crowd-1, n+len(r.queue)+r.asked) // who has left is forgotten, one with each request
+	r.crowd = max(r.crowd-(r.crowd+7)/8, n+len(r.queue)+r.asked) // an eighth of those who have left is forgotten with each request
 	r.waits -= keys
 	r.underWay += keys
 	r.asked += n

@@ -187,3 +187,29 @@ func TestReadsBehindALongOne(t *testing.T) {
 		work.Wait()
 	})
 }
+
+// When a burst of reads is over, lone reads soon wait for nobody.
+func TestReadsBehindABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 300 * time.Microsecond
+		gate := gate{name: mem.Read, delay: takes}
+		w := newWorld(t, 1, mem.Options{Faults: gate.fault}, gather.Options{})
+		defer w.close()
+		read := func() (took time.Duration) {
+			began := time.Now()
+			_, err := w.gathers[0].Read(context.Background(), []engine.Key{key("k")})
+			require.NoError(t, err)
+			return time.Since(began)
+		}
+		var work sync.WaitGroup
+		for range 5000 {
+			work.Go(func() { read() })
+		}
+		work.Wait()
+		waited := 0
+		for read() > takes {
+			waited++
+		}
+		require.LessOrEqual(t, waited, 50)
+	})
+}
