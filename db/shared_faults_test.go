@@ -182,6 +182,30 @@ func TestLanesOfALostPast(t *testing.T) {
 	}
 }
 
+// A server that finds out that its lanes are lost when it asks what has become of a transaction gives
+// up all of them, too.
+func TestALostPastWithoutAnAnswer(t *testing.T) {
+	var lost atomic.Bool
+	var back func()
+	place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+		if c.Name == mem.Write && lost.CompareAndSwap(true, false) {
+			back()
+			f.Kind = engine.Unknown
+		}
+		return f
+	}})
+	back = place.Keep()
+	d := mustOpen(t, Options{Shared: place.Server("0")}, "a").DB(0)
+	visit := func() error {
+		_, err := d.Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
+		return err
+	}
+	require.NoError(t, visit())
+	lost.Store(true)
+	require.ErrorContains(t, visit(), "the transaction has not been made")
+	require.NoError(t, visit())
+}
+
 // Two procedures on two servers, each in a transaction of the database that the other one wants, do
 // not wait for each other for ever.
 func TestACircleOverServers(t *testing.T) {

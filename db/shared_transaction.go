@@ -16,6 +16,10 @@ import (
 var errLocked error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
 	Message: "another server has the database for a transaction: nothing was changed, try again later"}
 
+// errLost: nobody made a transaction without an answer, since the engine has forgotten its lane.
+var errLost error = &engine.Error{Kind: engine.Refused,
+	Err: errors.New("the transaction has not been made: the engine was taken back to the past and has forgotten this server")}
+
 // lock locks the database in the engine: groups of all servers wait. stop ends the wait, and so
 // does -engine-timeout: procedures of two servers, each with a database that the other one wants,
 // would wait for each other for ever, and no engine sees that.
@@ -133,14 +137,21 @@ func (s *shared) commit(l *lock, ups []ulog.Update) error {
 	}
 	_, err = gather.Ask(context.Background(), s.groups, func(ctx context.Context) (engine.Result, error) {
 		r, err := s.engine.Settle(ctx, g.ID)
-		if errors.Is(err, engine.ErrUndone) { // an answer
+		switch { // an answer
+		case errors.Is(err, engine.ErrDisowned):
+			return r, errLost
+		case errors.Is(err, engine.ErrUndone):
 			return r, engine.Refuse("the transaction has not been made: the engine has ended it")
 		}
 		return r, err
 	})
-	if engine.KindOf(err) == engine.Undone { // the question is open, and the lane with it
+	switch {
+	case errors.Is(err, errLost): // with the lane, and with those that wait
+		s.lanes.forget()
+	case engine.KindOf(err) == engine.Undone: // the question is open, and the lane with it
 		return engineError(gather.ErrNoAnswer)
+	default:
+		s.lanes.next(g.ID)
 	}
-	s.lanes.next(g.ID)
 	return engineError(err)
 }
