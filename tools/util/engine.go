@@ -220,9 +220,15 @@ func (c *call) withEngine(ctx context.Context, work func(e *pg.Engine, catalog *
 
 // engineRenew gives the log another identity.
 func engineRenew(ctx context.Context, c *call, _ *engineOptions) error {
-	id, err := pg.Renew(ctx, c.args[0])
+	id, skipped, err := pg.Renew(ctx, c.args[0])
 	if err != nil {
 		return err
+	}
+	if !skipped {
+		const text = "warning: no lanes were left out, because few are left: a cas unique that a client remembers from what was lost may fit a record"
+		if _, err := fmt.Fprintln(c.out, text); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(c.out, "the log has another identity now, %s: start the servers again; followers make a copy\n", id)
 	return err

@@ -246,9 +246,10 @@ func durability(commit, standbys, fsync string) (text string, weak bool) {
 // Renew gives the log another identity, after the engine was restored from a backup: followers may
 // have updates that are not in it. It returns the new one. Numbers of lanes are left out that the
 // engine may have given out in what it has lost: clients may remember revisions of those lanes.
-func Renew(ctx context.Context, url string) (id string, err error) {
+// skipped is false where there are too few numbers left for that.
+func Renew(ctx context.Context, url string) (id string, skipped bool, err error) {
 	id = newID()
-	return id, change(ctx, url, func(c *pgx.Conn) error {
+	err = change(ctx, url, func(c *pgx.Conn) error {
 		if _, err := readMeta(ctx, c); err != nil {
 			return err
 		}
@@ -256,9 +257,11 @@ func Renew(ctx context.Context, url string) (id string, err error) {
 			return err
 		}
 		// the last ones are for servers
-		_, err := c.Exec(ctx, "SELECT setval('gotycoon.lanes', last_value + $1) FROM gotycoon.lanes WHERE last_value + 10 * $1 < $2", lanesLost, MaxLanes)
+		tag, err := c.Exec(ctx, "SELECT setval('gotycoon.lanes', last_value + $1) FROM gotycoon.lanes WHERE last_value + 10 * $1 < $2", lanesLost, MaxLanes)
+		skipped = tag.RowsAffected() == 1
 		return err
 	})
+	return id, skipped, err
 }
 
 // Drop removes everything of gotycoon. Another version may have set it up.
