@@ -27,11 +27,11 @@ type pretended struct {
 func pretend(own int) *pretended {
 	m := &pretended{now: time.Unix(1000, 0), own: own, number: own, others: 1}
 	m.processors = &processors{
-		usage:  func() usage { return usage{m.faults, m.sum.ran} },
-		cores:  func() (cores, error) { m.asked++; return m.sum, m.err },
-		number: func() int { return m.number },
+		usage:   func() usage { return usage{m.faults, m.sum.ran} },
+		cores:   func() (cores, error) { m.asked++; return m.sum, m.err },
+		number:  func() int { return m.number },
 		syncing: func() (slept, most time.Duration) { return m.synced, 0 },
-		beats:  newPace(),
+		beats:   newPace(),
 	}
 	m.processors.use = func(spare bool, fewer int) {
 		m.number = own - fewer
