@@ -245,7 +245,7 @@ func (s *Store) CopyTo(w io.Writer) (n int64, err error) {
 	o := s.acquireFile()
 	defer o.release()
 	err = o.file.View(func(tx *bolt.Tx) error {
-		n, err = paging.CopyTo(tx, o.info, w)
+		n, err = paging.CopyTo(tx, s.path, o.info, w)
 		return err
 	})
 	if err != nil {

@@ -64,9 +64,10 @@ func mapAtLeast() int64 { return min(int64(mapSize), math.MaxInt/4) } // for add
 // mirrorShare is which part of the memory a file takes from which on its lookups are mirrored.
 const mirrorShare = 2
 
-// reflect makes a mirror when the file is so large that pages of it may have to leave memory. The
-// caller holds runMu, or is alone.
-func (o *opened) reflect(most int64) {
+// reflect makes a mirror when the file is so large that pages of it may have to leave memory. path is
+// the name of the file now: bbolt knows the name under which it has opened the file, and a
+// compaction renames its copy afterwards. The caller holds runMu, or is alone.
+func (o *opened) reflect(path string, most int64) {
 	if most <= 0 || o.mirror.Load() != nil || o.unmirrored {
 		return
 	}
@@ -78,7 +79,7 @@ func (o *opened) reflect(most int64) {
 	if size <= most {
 		return
 	}
-	m, err := paging.NewMirror(o.file.Path(), o.info, max(mapAtLeast(), size))
+	m, err := paging.NewMirror(path, o.info, max(mapAtLeast(), size))
 	if o.unmirrored = err != nil; err == nil {
 		o.mirror.Store(m)
 	}

@@ -191,33 +191,40 @@ func requireKept(t *testing.T, before, after []bool) {
 	require.LessOrEqual(t, more, len(before)/10, "pages that the scan has brought")
 }
 
-// So does a copy of the file.
+// So does a copy of the file, which after a compaction is another one under the same name.
 func TestACopyGivesBackWhatItBrings(t *testing.T) {
-	s, path, want := large(t, Options{})
-	c := watchCache(t, path)
-	c.empty(t)
-	for key := range want {
-		_, _, err := s.Get(nil, []byte(key), nil)
-		require.NoError(t, err)
-		if count(c.present(t)) > 200 {
-			break
-		}
+	for _, compacted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("compacted=%t", compacted), func(t *testing.T) {
+			s, path, want := large(t, Options{})
+			if compacted {
+				require.NoError(t, compact(s))
+			}
+			c := watchCache(t, path)
+			c.empty(t)
+			for key := range want {
+				_, _, err := s.Get(nil, []byte(key), nil)
+				require.NoError(t, err)
+				if count(c.present(t)) > 200 {
+					break
+				}
+			}
+			before := c.present(t)
+			var copied bytes.Buffer
+			n, err := s.CopyTo(&copied)
+			require.NoError(t, err)
+			require.EqualValues(t, copied.Len(), n)
+			requireKept(t, before, c.present(t))
+			other := path + ".copy"
+			require.NoError(t, os.WriteFile(other, copied.Bytes(), 0o600))
+			again, err := Open(other, Options{Limit: 1 << 30, TryLock: true})
+			require.NoError(t, err)
+			defer again.Abandon()
+			requireEqual(t, want, again)
+			failed := errors.New("no room")
+			_, err = s.CopyTo(failing{failed})
+			require.ErrorContains(t, err, failed.Error())
+		})
 	}
-	before := c.present(t)
-	var copied bytes.Buffer
-	n, err := s.CopyTo(&copied)
-	require.NoError(t, err)
-	require.EqualValues(t, copied.Len(), n)
-	requireKept(t, before, c.present(t))
-	other := path + ".copy"
-	require.NoError(t, os.WriteFile(other, copied.Bytes(), 0o600))
-	again, err := Open(other, Options{Limit: 1 << 30, TryLock: true})
-	require.NoError(t, err)
-	defer again.Abandon()
-	requireEqual(t, want, again)
-	failed := errors.New("no room")
-	_, err = s.CopyTo(failing{failed})
-	require.ErrorContains(t, err, failed.Error())
 }
 
 // So does a compaction, once the runs are merged.

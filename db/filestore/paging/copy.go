@@ -13,9 +13,10 @@ import (
 const copyBytes = 1 << 20
 
 // CopyTo writes the file of a transaction to w as bolt.Tx.WriteTo does, and gives back the pages
-// that were not in memory before. info says which file it is.
-func CopyTo(tx *bolt.Tx, info os.FileInfo, w io.Writer) (int64, error) {
-	f, err := os.Open(tx.DB().Path())
+// that were not in memory before. path is the name of the file now, which may be another one than
+// bbolt has opened it under; info says which file it is.
+func CopyTo(tx *bolt.Tx, path string, info os.FileInfo, w io.Writer) (int64, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return tx.WriteTo(w)
 	}
