@@ -33,8 +33,8 @@ func FindPacked(b *bolt.Bucket, key []byte) (value []byte, found bool, err error
 
 // FindPackedOnDisk is FindPacked for a file that is larger than memory: see paging.Guess.
 func FindPackedOnDisk(b *bolt.Bucket, key []byte) (value []byte, found bool, err error) {
-	if value, found, sure, err := guess(b, PackedKey, key); sure || err != nil {
-		return value, found, err
+	if value, found, sure := guess(b, PackedKey, key); sure {
+		return value, found, nil
 	}
 	return findInBlocks(b, PackedKey, key)
 }

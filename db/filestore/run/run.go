@@ -114,30 +114,31 @@ func (r *Run) FindOnDisk(tx *bolt.Tx, key []byte) (flagged []byte, found bool, e
 	if b == nil {
 		return nil, false, ErrDamaged
 	}
-	if flagged, found, sure, err := guess(b, BlockKey, key); sure || err != nil {
-		return flagged, found, err
+	if flagged, found, sure := guess(b, BlockKey, key); sure {
+		return flagged, found, nil
 	}
 	return findInBlocks(b, BlockKey, key)
 }
 
 // guess looks a key up in the block that most likely has it. sure reports whether no other block
-// can have the key.
-func guess(b *bolt.Bucket, kind byte, key []byte) (body []byte, found, sure bool, err error) {
+// can have the key. A damaged block says nothing: the key may be in the block before it. So the
+// checksum is compared, which takes less time than the page of the block takes to come from the
+// disk.
+func guess(b *bolt.Bucket, kind byte, key []byte) (body []byte, found, sure bool) {
 	var room [64]byte
 	name, raw, ok := paging.Guess(b, append(append(room[:0], kind), key...))
 	if !ok || name[0] != kind {
-		return nil, false, false, nil
+		return nil, false, false
 	}
-	bl, err := openBlock(raw, false)
+	bl, err := openBlock(raw, true)
 	if err != nil {
-		return nil, false, false, err
+		return nil, false, false
 	}
-	first, _, err := bl.entry(0)
-	if err != nil || bytes.Compare(first, key) > 0 {
-		return nil, false, false, err
+	if first, _, err := bl.entry(0); err != nil || bytes.Compare(first, key) > 0 {
+		return nil, false, false
 	}
 	body, found, err = findInBlock(b, kind, raw, key)
-	return body, found, true, err
+	return body, found, err == nil
 }
 
 // findInBlocks looks a key up in the blocks of a bucket.
