@@ -26,12 +26,12 @@ func bottomOf(tx *bolt.Tx) bottom {
 // get looks a key up. The slice is valid while the transaction is open.
 func (b bottom) get(key []byte) (value []byte, found bool, err error) {
 	if b.packed != nil {
-		find := run.FindPacked
-		if b.mirror != nil {
-			find = run.FindPackedOnDisk
+		if b.mirror == nil {
+			value, found, err = run.FindPacked(b.packed, key)
+		} else {
+			value, found, err = run.FindPackedOnDisk(b.packed, key, b.mirror)
 		}
-		if value, found, err = find(b.packed, key); found || err != nil {
-			b.readPacked(key, value)
+		if found || err != nil {
 			return value, found, err
 		}
 	}
@@ -42,7 +42,7 @@ func (b bottom) get(key []byte) (value []byte, found bool, err error) {
 	return value, value != nil, nil
 }
 
-// readPacked tells the mirror that a lookup has read the packed record of a key.
+// readPacked tells the mirror that a bulk has read the packed record of a key.
 func (b bottom) readPacked(key, value []byte) {
 	if b.mirror != nil {
 		var room [64]byte

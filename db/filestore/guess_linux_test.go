@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"gotycoon/db/filestore/run"
 	"gotycoon/ulog/update"
@@ -107,4 +109,64 @@ func TestADamagedBlockHarmsNoOtherKeys(t *testing.T) {
 func pagesOf(tx *bolt.Tx) func(b []byte) int64 {
 	start := tx.DB().Info().Data
 	return func(b []byte) int64 { return int64(uintptr(unsafe.Pointer(unsafe.SliceData(b))) - start) }
+}
+
+// A leaf that the disk cannot read makes lookups fault that bbolt alone would make fault too, and no
+// others, wherever the leaf is: neither a mirror nor a guess touches a leaf at the edge, or one
+// beside that of the key, in vain.
+func TestAnUnreadableLeafHarmsNoOtherKeys(t *testing.T) {
+	s, path, keys := mirrored(t, 4000)
+	var leaves []int64
+	firstBlocks(t, s, func(_, _ []byte, at int64) { leaves = append(leaves, at-at%int64(os.Getpagesize())) })
+	var memory []byte // bbolt's map
+	require.NoError(t, s.file.View(func(tx *bolt.Tx) error {
+		data := tx.DB().Info().Data
+		memory = unsafe.Slice(*(**byte)(unsafe.Pointer(&data)), tx.Size())
+		return nil
+	}))
+	for _, i := range []int{0, 1, len(leaves) / 2, len(leaves) - 2, len(leaves) - 1} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s.reading.Load().dropMirror() // and what it has learned
+			s.reading.Load().reflect(path, 1)
+			leaf := memory[leaves[i]:][:os.Getpagesize()]
+			require.NoError(t, unix.Mprotect(leaf, unix.PROT_NONE))
+			defer func() { require.NoError(t, unix.Mprotect(leaf, unix.PROT_READ)) }()
+			alone := 0
+			for _, key := range keys {
+				inFile := faults(func() {
+					require.NoError(t, s.file.View(func(tx *bolt.Tx) error {
+						_, _, err := run.FindPacked(bottomOf(tx).packed, []byte(key))
+						return err
+					}))
+				})
+				if inFile {
+					alone++
+					continue
+				}
+				var value []byte
+				found, err := false, error(nil)
+				require.False(t, faults(func() { value, found, err = s.Get(nil, []byte(key), nil) }), key)
+				require.NoError(t, err)
+				require.True(t, found)
+				require.Equal(t, strings.Repeat(key, 10), string(value))
+			}
+			require.Positive(t, alone)
+		})
+	}
+}
+
+// faults reports whether f touches memory that cannot be read.
+func faults(f func()) (fault bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			fault = true
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
@@ -71,21 +72,24 @@ func (l *runList) source(r *fileRun, tx *bolt.Tx, from store.Start, w watching) 
 	return newRunSource(r.Cursor(tx, false), from, nil, w)
 }
 
-// find returns the entry of key in the newest run that has the key; nil where none has it. onDisk
-// says that the file is larger than memory.
-func (l *runList) find(tx *bolt.Tx, key []byte, onDisk bool) (flagged []byte, err error) {
+// find returns the entry of key in the newest run that has the key; nil where none has it. m is nil
+// unless the file is larger than memory.
+func (l *runList) find(tx *bolt.Tx, key []byte, m *paging.Mirror) (flagged []byte, err error) {
 	if len(l.runs) == 0 {
 		return nil, nil
 	}
-	hash, find := run.Hash(key), (*run.Run).Find
-	if onDisk {
-		find = (*run.Run).FindOnDisk
-	}
+	hash := run.Hash(key)
 	for _, r := range l.runs {
 		if !r.MayHave(hash) || l.merged(r, key) {
 			continue
 		}
-		if flagged, found, err := find(r.Run, tx, key); found || err != nil {
+		var found bool
+		if m == nil {
+			flagged, found, err = r.Find(tx, key)
+		} else {
+			flagged, found, err = r.FindOnDisk(tx, key, m)
+		}
+		if found || err != nil {
 			return flagged, err
 		}
 	}

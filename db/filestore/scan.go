@@ -69,7 +69,7 @@ func (l *layers) watching() watching {
 
 // inFile looks a key up in the runs and the bottom. The slice is valid until end.
 func (l *layers) inFile(key []byte) (value []byte, found bool, err error) {
-	flagged, err := l.runs.find(l.tx, key, l.bottom.mirror != nil)
+	flagged, err := l.runs.find(l.tx, key, l.bottom.mirror)
 	switch {
 	case err != nil:
 		return nil, false, err

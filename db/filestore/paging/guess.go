@@ -34,17 +34,22 @@ import (
 //
 // Rejected: to name blocks after their first key, which would need no guess. All files that there
 // are would have to be written anew.
-func Guess(b *bolt.Bucket, name []byte) (first, value []byte, ok bool) {
+//
+// Guess reads the leaf of which it returns the element. Where the disk cannot read the page, that
+// is a fault, see debug.SetPanicOnFault.
+func (m *Mirror) Guess(b *bolt.Bucket, name []byte) (first, value []byte, ok bool) {
 	f := fileOf(b.Tx())
-	root := uint64(b.RootPage())
-	levels := f.levels(root)
-	if root == 0 || levels == 0 {
+	page := uint64(b.RootPage())
+	if page == 0 { // the bucket is inside the page of another one
 		return nil, nil, false
 	}
-	page := root
+	branches := m.depths.of(b, f, name)
+	if branches == 0 {
+		return nil, nil, false
+	}
 	var at branch
 	i := 0
-	for range levels {
+	for range branches {
 		if at, ok = f.branch(page); !ok {
 			return nil, nil, false
 		}
@@ -56,19 +61,6 @@ func Guess(b *bolt.Bucket, name []byte) (first, value []byte, ok bool) {
 	}
 	first, value, ok = f.firstElement(at.child(i + 1))
 	return first, value, ok && bytes.Equal(first, at.key(i+1))
-}
-
-// levels returns how many branch pages are above each leaf. Only the first leaf is touched for
-// that.
-func (f file) levels(page uint64) (n int) {
-	for ; n < maxDepth; n++ {
-		b, ok := f.branch(page)
-		if !ok {
-			return n
-		}
-		page = b.child(0)
-	}
-	return 0
 }
 
 // upperHalf reports whether a name between two others is nearer to the second, taking names for

@@ -21,7 +21,10 @@ import (
 // the pages around it, as many as the disk's read-ahead says: 128 KiB where that is small, 8 MiB
 // were met. Rejected too: mlock of the branch pages. A process may lock 8 MiB unless root says
 // otherwise, and the branch pages of 30 GB are 300 MB; and it does nothing for leaves.
-type Mirror struct{ data []byte }
+type Mirror struct {
+	data   []byte
+	depths depths // of the trees of the file
+}
 
 // NewMirror maps a file a second time. size is the address space that it takes, not memory; what is
 // beyond it is not touched.
@@ -42,7 +45,7 @@ func NewMirror(path string, info os.FileInfo, size int64) (*Mirror, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}
-	return &Mirror{data}, nil
+	return &Mirror{data: data}, nil
 }
 
 // Close ends the map. Nobody may use it any more.
@@ -61,7 +64,10 @@ func (m *Mirror) Read(bucket *bolt.Bucket, key, b []byte) (sum byte) {
 	}
 	sum = m.touch(at)
 	page := uint64(bucket.RootPage())
-	for range f.levels(page) { // not the leaf: the value may have been found in the one behind it
+	if page == 0 { // the bucket is inside the page of another one
+		return sum
+	}
+	for range m.depths.of(bucket, f, key) { // not the leaf: the value may have been found in the one behind it
 		b, ok := f.branch(page)
 		if !ok {
 			break

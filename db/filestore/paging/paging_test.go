@@ -91,6 +91,7 @@ func TestGuesses(t *testing.T) {
 		guessed, right, missed, two := 0, 0, 0, 0
 		const rounds = 20_000
 		f := fileOf(b.Tx())
+		var m Mirror
 		for range rounds {
 			n := random.IntN(len(names)-1)*1000 + 1 + random.IntN(999)
 			name := []byte(fmt.Sprintf("%08d", n))
@@ -103,7 +104,7 @@ func TestGuesses(t *testing.T) {
 			if needed {
 				two++
 			}
-			got, value, ok := Guess(b, name)
+			got, value, ok := m.Guess(b, name)
 			switch {
 			case ok:
 				guessed++
@@ -134,7 +135,7 @@ func TestAMirrorIsTouchedWhereALookupReads(t *testing.T) {
 		d := descent{file: f}
 		leaf, ok := d.seek(uint64(b.RootPage()), name, 0)
 		require.True(t, ok)
-		m := Mirror{make([]byte, len(f.data))}
+		m := Mirror{data: make([]byte, len(f.data))}
 		at, ok := f.offset(value)
 		require.True(t, ok)
 		m.data[at] += 100
@@ -182,7 +183,7 @@ func TestDamagedPagesLeadNowhere(t *testing.T) {
 					break
 				}
 			}
-			f.levels(root)
+			f.branchesAbove(root, name)
 			f.firstElement(random.Uint64N(f.pages()))
 		}
 	})

@@ -1,6 +1,10 @@
 package run
 
-import bolt "go.etcd.io/bbolt"
+import (
+	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/filestore/paging"
+)
 
 // PackedBucket is the bucket of a file that holds its packed records.
 const PackedBucket = "packed"
@@ -31,12 +35,9 @@ func FindPacked(b *bolt.Bucket, key []byte) (value []byte, found bool, err error
 	return findInBlocks(b, PackedKey, key)
 }
 
-// FindPackedOnDisk is FindPacked for a file that is larger than memory: see paging.Guess.
-func FindPackedOnDisk(b *bolt.Bucket, key []byte) (value []byte, found bool, err error) {
-	if value, found, sure := guess(b, PackedKey, key); sure {
-		return value, found, nil
-	}
-	return findInBlocks(b, PackedKey, key)
+// FindPackedOnDisk is FindPacked for a file that is larger than memory: see paging.Mirror.
+func FindPackedOnDisk(b *bolt.Bucket, key []byte, m *paging.Mirror) (value []byte, found bool, err error) {
+	return findOnDisk(b, PackedKey, key, m)
 }
 
 // PackedCursor returns a cursor on packed records, which compares the checksum of each block. What

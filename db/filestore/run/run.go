@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"runtime/debug"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -108,26 +109,50 @@ func (r *Run) Find(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err err
 	return findInBlocks(b, BlockKey, key)
 }
 
-// FindOnDisk is Find for a file that is larger than memory: see paging.Guess.
-func (r *Run) FindOnDisk(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err error) {
+// FindOnDisk is Find for a file that is larger than memory: see paging.Mirror.
+func (r *Run) FindOnDisk(tx *bolt.Tx, key []byte, m *paging.Mirror) (flagged []byte, found bool, err error) {
 	b := r.In(tx)
 	if b == nil {
 		return nil, false, ErrDamaged
 	}
-	if flagged, found, sure := guess(b, BlockKey, key); sure {
-		return flagged, found, nil
+	return findOnDisk(b, BlockKey, key, m)
+}
+
+// findOnDisk begins in the block that most likely has the key, and tells the mirror what it has
+// read.
+func findOnDisk(b *bolt.Bucket, kind byte, key []byte, m *paging.Mirror) (body []byte, found bool, err error) {
+	var room [64]byte
+	name := append(append(room[:0], kind), key...)
+	body, found, sure := guess(b, name, m)
+	if !sure {
+		body, found, err = findInBlocks(b, kind, key)
 	}
-	return findInBlocks(b, BlockKey, key)
+	if found && err == nil {
+		m.Read(b, name, body)
+	}
+	return body, found, err
 }
 
 // guess looks a key up in the block that most likely has it. sure reports whether no other block
-// can have the key. A damaged block says nothing: the key may be in the block before it. So the
-// checksum is compared, which takes less time than the page of the block takes to come from the
-// disk.
-func guess(b *bolt.Bucket, kind byte, key []byte) (body []byte, found, sure bool) {
-	var room [64]byte
-	name, raw, ok := paging.Guess(b, append(append(room[:0], kind), key...))
-	if !ok || name[0] != kind {
+// can have the key.
+//
+// A block that is damaged, or that the disk cannot read, says nothing: the key may be in the block
+// before it. So the checksum is compared, which takes less time than the page of the block takes to
+// come from the disk, and a fault is caught.
+func guess(b *bolt.Bucket, name []byte, m *paging.Mirror) (body []byte, found, sure bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }: // a fault
+			body, found, sure = nil, false, false
+		default:
+			panic(r)
+		}
+	}()
+	kind, key := name[0], name[1:]
+	last, raw, ok := m.Guess(b, name)
+	if !ok || last[0] != kind {
 		return nil, false, false
 	}
 	bl, err := openBlock(raw, true)
