@@ -11,7 +11,7 @@ const (
 	ahead    = 64  // leaves that are looked at and asked for at a time
 	keep     = 512 // pages behind the cursor that are not given back yet, see passage.push
 	batch    = 256 // pages that are given back at a time
-	parked   = 128 // scans that are remembered between two of their calls
+	parked   = 128 // scans of a kind that are remembered between two of their calls
 )
 
 // A passage is a scan that has passed several leaves.
@@ -29,17 +29,26 @@ type passage struct {
 	room []byte // scratch
 }
 
-// Passages are the long scans of a file.
+// long reports whether the scan looks ahead and gives back.
+func (p *passage) long() bool { return p.passed >= longScan }
+
+// Passages are the scans of a file that may go on in another call.
+//
+// Most scans are short and never go on; a long one may have a thousand of them between two of its
+// calls. So long scans have room of their own. They do not share it with short ones in either
+// direction: long scans that nobody goes on with would otherwise keep new ones from becoming long.
 type Passages struct {
-	mu     sync.Mutex // guards parked
-	parked []*passage // the one that stopped last at the end
+	mu     sync.Mutex    // guards parked
+	parked [2][]*passage // the long ones, the short ones; the one that stopped last at the end
 }
 
 // find returns the scan that has stopped at a page; nil: there is none.
 func (s *Passages) find(page uint64, backward bool) *passage {
-	for i, p := range s.parked {
-		if p.at == page && p.backward == backward {
-			s.parked = slices.Delete(s.parked, i, i+1)
+	for i, list := range s.parked {
+		at := slices.IndexFunc(list, func(p *passage) bool { return p.at == page && p.backward == backward })
+		if at >= 0 {
+			p := list[at]
+			s.parked[i] = slices.Delete(list, at, at+1)
 			return p
 		}
 	}
@@ -55,35 +64,35 @@ func (s *Passages) ending(page uint64, backward bool) *passage {
 
 // take returns the scan that goes from a page to another one, or a new one. The scan has stopped at
 // the first of the two, or at the second: a call may have looked at a record that the next call
-// begins before.
-func (s *Passages) take(from, to uint64, backward bool) *passage {
+// begins before. entered reports the latter: the scan has passed that page already, and passes it
+// no second time. Otherwise a short scan that is repeated would become a long one.
+func (s *Passages) take(from, to uint64, backward bool) (p *passage, entered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.find(from, backward)
-	if p == nil {
-		p = s.find(to, backward)
+	if p = s.find(from, backward); p != nil {
+		return p, false
 	}
-	if p != nil {
-		return p
+	if p = s.find(to, backward); p != nil {
+		return p, true
 	}
-	if len(s.parked) < parked {
-		return &passage{backward: backward}
-	}
-	p = s.parked[0] // nobody went on with it for long
-	s.parked = slices.Delete(s.parked, 0, 1)
-	*p = passage{
-		backward: backward, coming: p.coming[:0], lent: p.lent[:0], room: p.room[:0],
-		way: descent{way: p.way.way[:0]},
-	}
-	return p
+	return &passage{backward: backward}, false
 }
 
+// park remembers a scan, in place of one of its kind that nobody went on with for long.
 func (s *Passages) park(p *passage) {
 	clear(p.way.way[:cap(p.way.way)])
 	p.way.way, p.way.file = p.way.way[:0], file{} // no address outlasts the transaction
+	kind := 0
+	if !p.long() {
+		kind = 1
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parked = append(s.parked, p)
+	list := s.parked[kind]
+	if len(list) == parked {
+		list = slices.Delete(list, 0, 1)
+	}
+	s.parked[kind] = append(list, p)
 }
 
 // before is called when the scan is going to look up a key, which is in a leaf.
@@ -100,7 +109,7 @@ func (p *passage) before(f file, leaf uint64) {
 
 // enter is called when the scan comes to a page. key is the name of the element there.
 func (p *passage) enter(f file, root, page uint64, key []byte) {
-	if p.passed++; p.passed < longScan {
+	if p.passed++; !p.long() {
 		return
 	}
 	if page >= p.leaf.page && page < p.leaf.end() { // it goes on in the same leaf

@@ -14,6 +14,7 @@ type Walk struct {
 	backward bool
 	over     bool // the cursor has passed the last element
 	held     bool // nothing is given back before the end
+	lookups  bool // it watches lookups, with which nobody goes on
 
 	way     []step   // of the key before
 	page    uint64   // where the cursor is
@@ -62,10 +63,13 @@ func (w *Walk) at(key []byte) {
 		return
 	}
 	if w.page != 0 { // page 0 has no elements: this is not the first page
+		entered := false
 		if w.passage == nil {
-			w.passage = w.passages.take(w.page, page, w.backward)
+			w.passage, entered = w.passages.take(w.page, page, w.backward)
 		}
-		w.passage.enter(w.file, w.root, page, key)
+		if !entered {
+			w.passage.enter(w.file, w.root, page, key)
+		}
 		if !w.held {
 			w.passage.giveBack(w.file, keep+batch)
 		}
@@ -87,7 +91,7 @@ func (w *Walk) Before(key []byte) {
 	}
 	behind, more := d.next(false, func(uint64) {})
 	if w.passage == nil {
-		w.passage = &passage{}
+		w.passage, w.lookups = &passage{}, true
 	}
 	w.passage.before(w.file, leaf)
 	if more { // where bbolt looks next
@@ -114,8 +118,10 @@ func (w *Walk) end() {
 		} else if w.held {
 			w.passage.giveBack(w.file, keep+batch)
 		}
-		w.passage.at = w.page
-		w.passages.park(w.passage)
+		if !w.over && !w.lookups { // somebody may go on with it
+			w.passage.at = w.page
+			w.passages.park(w.passage)
+		}
 	}
 	*w = Walk{}
 }
