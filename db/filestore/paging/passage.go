@@ -25,6 +25,8 @@ type passage struct {
 	lent   []span   // pages that the scan has brought into memory, the oldest first
 	size   uint64   // pages in lent
 
+	watched []span // pages that were not in memory, which the scan may bring or not, see settle
+
 	way  descent
 	room []byte // scratch
 }
@@ -100,9 +102,9 @@ func (p *passage) before(f file, leaf uint64) {
 	if p.passed++; p.passed < longScan {
 		return
 	}
-	p.lend(f, span{leaf, 1}, true)
+	p.lend(f, span{leaf, 1})
 	if more := f.overflow(leaf); more > 0 { // the lookup reads the keys there
-		p.lend(f, span{leaf + 1, more}, false)
+		p.watch(f, span{leaf + 1, more})
 	}
 	p.giveBack(f, keep+batch)
 }
@@ -115,6 +117,7 @@ func (p *passage) enter(f file, root, page uint64, key []byte) {
 	if page >= p.leaf.page && page < p.leaf.end() { // it goes on in the same leaf
 		return
 	}
+	p.settle(f)
 	p.way.file = f
 	if i := slices.Index(p.coming, page); i >= 0 {
 		p.coming = slices.Delete(p.coming, 0, i+1)
@@ -136,10 +139,16 @@ func (p *passage) enter(f file, root, page uint64, key []byte) {
 // wholeLeaf looks at the pages of a leaf behind the first. They are not asked for when there are
 // many: a scan for keys does not read large values.
 func (p *passage) wholeLeaf(f file) {
-	if more := f.overflow(p.leaf.page); more > 0 {
-		p.lend(f, span{p.leaf.page + 1, more}, more <= askAtMost)
-		p.leaf.n += more
+	more := f.overflow(p.leaf.page)
+	behind := span{p.leaf.page + 1, more}
+	switch {
+	case more == 0:
+	case more <= askAtMost:
+		p.lend(f, behind)
+	default:
+		p.watch(f, behind)
 	}
+	p.leaf.n += more
 }
 
 // look finds out which leaves come next, and asks for those that are not in memory.
@@ -148,7 +157,7 @@ func (p *passage) look(f file, root uint64, key []byte) {
 		return
 	}
 	for len(p.coming) < ahead {
-		leaf, ok := p.way.next(p.backward, func(branch uint64) { p.lend(f, span{branch, 1}, true) })
+		leaf, ok := p.way.next(p.backward, func(branch uint64) { p.lend(f, span{branch, 1}) })
 		if !ok {
 			break
 		}
@@ -161,7 +170,7 @@ func (p *passage) look(f file, root uint64, key []byte) {
 		for i++; i < len(sorted) && sorted[i] <= s.end(); i++ {
 			s.n = sorted[i] + 1 - s.page
 		}
-		p.lend(f, s, true)
+		p.lend(f, s)
 	}
 }
 
@@ -170,18 +179,47 @@ const (
 	askAtMost  = 16      // pages of a leaf are asked for before they are touched
 )
 
-// lend remembers those of some pages that are not in memory; with ask, it asks the system for them.
-func (p *passage) lend(f file, all span, ask bool) {
+// lend asks the system for those of some pages that are not in memory, and remembers them.
+func (p *passage) lend(f file, all span) {
+	p.absent(f, all, func(s span) {
+		willNeed(f.bytes(s))
+		p.push(s)
+	})
+}
+
+// watch notes which of some pages are not in memory.
+func (p *passage) watch(f file, all span) {
+	p.absent(f, all, func(s span) { p.watched = append(p.watched, s) })
+}
+
+// settle remembers those of the watched pages that are in memory now: the scan has brought them.
+func (p *passage) settle(f file) {
+	for _, s := range p.watched {
+		if s.end() > f.pages() {
+			continue
+		}
+		at := s.page
+		brought := func(end uint64) {
+			if end > at {
+				p.push(span{at, end - at})
+			}
+		}
+		p.absent(f, s, func(a span) {
+			brought(a.page)
+			at = a.end()
+		})
+		brought(s.end())
+	}
+	p.watched = p.watched[:0]
+}
+
+// absent visits those of some pages that are not in memory, in their order.
+func (p *passage) absent(f file, all span, visit func(s span)) {
 	for all.n > 0 {
 		part := span{all.page, min(all.n, lookAtMost)}
 		all = span{part.end(), all.n - part.n}
 		p.room = slices.Grow(p.room[:0], int(part.n))[:part.n]
-		eachAbsent(f, part, p.room, func(s span) {
-			if ask {
-				willNeed(f.bytes(s))
-			}
-			p.push(s)
-		})
+		eachAbsent(f, part, p.room, visit)
 	}
 }
 

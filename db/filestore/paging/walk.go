@@ -106,6 +106,7 @@ func (w *Walk) Over() {
 		w.passage = w.passages.ending(w.page, w.backward)
 	}
 	if w.passage != nil && !w.held {
+		w.passage.settle(w.file)
 		w.passage.giveBack(w.file, 0)
 	}
 	w.over = true
@@ -114,6 +115,7 @@ func (w *Walk) Over() {
 func (w *Walk) end() {
 	if w.passage != nil {
 		if w.held && w.over {
+			w.passage.settle(w.file)
 			w.passage.giveBack(w.file, 0)
 		} else if w.held {
 			w.passage.giveBack(w.file, keep+batch)
