@@ -17,7 +17,12 @@ type bottom struct {
 	packed *bolt.Bucket // nil: there are none
 	tree   *bolt.Bucket
 	mirror *paging.Mirror // is told of what lookups read; nil: nobody is
+
+	lookups *lookups // nil: few keys are looked up, or in no order
 }
+
+// lookups watch who looks many keys up in their order.
+type lookups struct{ packed, tree paging.Walk }
 
 func bottomOf(tx *bolt.Tx) bottom {
 	return bottom{packed: tx.Bucket([]byte(run.PackedBucket)), tree: tx.Bucket([]byte(DataBucket))}
@@ -25,7 +30,11 @@ func bottomOf(tx *bolt.Tx) bottom {
 
 // get looks a key up. The slice is valid while the transaction is open.
 func (b bottom) get(key []byte) (value []byte, found bool, err error) {
+	var room [64]byte
 	if b.packed != nil {
+		if b.lookups != nil {
+			b.lookups.packed.Before(append(append(room[:0], run.PackedKey), key...))
+		}
 		if b.mirror == nil {
 			value, found, err = run.FindPacked(b.packed, key)
 		} else {
@@ -35,8 +44,10 @@ func (b bottom) get(key []byte) (value []byte, found bool, err error) {
 			return value, found, err
 		}
 	}
-	var room [64]byte
 	name := appendBoltKey(room[:0], key)
+	if b.lookups != nil {
+		b.lookups.tree.Before(name)
+	}
 	value = b.tree.Get(name)
 	b.readTree(name, value)
 	return value, value != nil, nil

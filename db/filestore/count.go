@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gotycoon/db/filestore/paging"
 	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 )
@@ -148,14 +147,14 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 		return sum, nil
 	}
 	lower := layers{tx: l.tx, runs: &runList{runs: all[known:], mergeRun: m.MergeRun, mergedTo: m.MergedTo}, bottom: l.bottom}
-	var packed, tree paging.Walk
-	if w := l.watching(); w.passages != nil {
-		w.walks.Begin(&tree, w.passages, l.bottom.tree, false)
-		if l.bottom.packed != nil {
-			w.walks.Begin(&packed, w.passages, l.bottom.packed, false)
-		}
+	// That a count looks a key up does not say that clients read it; and the system gives back no
+	// page that a mirror has too.
+	lower.bottom.mirror, lower.bottom.lookups = nil, new(lookups)
+	w := l.watching()
+	w.walks.Begin(&lower.bottom.lookups.tree, w.passages, l.bottom.tree, false)
+	if l.bottom.packed != nil {
+		w.walks.Begin(&lower.bottom.lookups.packed, w.passages, l.bottom.packed, false)
 	}
-	var name []byte
 	var u union
 	for _, r := range all[:known] {
 		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}, l.watching()))
@@ -163,10 +162,6 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 	u.start()
 	var failed error
 	err := u.run(func(h *head) bool {
-		name = append(append(name[:0], run.PackedKey), h.key...)
-		packed.Before(name)
-		name = appendBoltKey(name[:0], h.key)
-		tree.Before(name)
 		value, found, err := lower.inFile(h.key)
 		if found {
 			sum.count--
@@ -179,8 +174,8 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 		failed = err
 		return err == nil
 	})
-	packed.Over()
-	tree.Over()
+	lower.bottom.lookups.packed.Over()
+	lower.bottom.lookups.tree.Over()
 	if err = errors.Join(err, failed); err == nil {
 		newest.noteTotal(sum)
 	}

@@ -251,6 +251,53 @@ type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
+// A count of a run with few keys, far apart, reads about what lookups of these keys read.
+func TestACountReadsNoMoreThanLookups(t *testing.T) {
+	s, path, want := large(t, Options{})
+	require.NoError(t, s.Merge())
+	var keys []string
+	for key := range want {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var ups []update.Update
+	for i := 0; i < len(keys); i += 150 {
+		ups = append(ups, set(keys[i], want[keys[i]]))
+	}
+	s.Apply(1000, ups)
+	require.NoError(t, s.Checkpoint())
+	s = reopened(t, s, path)
+	c := watchCache(t, path)
+	c.empty(t)
+	read := pagesRead(t)
+	l, err := s.begin()
+	require.NoError(t, err)
+	for _, u := range ups {
+		_, found, err := l.bottom.get(u.Key)
+		require.NoError(t, err)
+		require.True(t, found)
+	}
+	l.end()
+	lookups := pagesRead(t) - read
+	s = reopened(t, s, path)
+	c.empty(t)
+	read = pagesRead(t)
+	n, err := s.Count()
+	require.NoError(t, err)
+	require.EqualValues(t, len(want), n)
+	counted := pagesRead(t) - read
+	t.Logf("%d pages for lookups of %d keys, %d for a count", lookups, len(ups), counted)
+	require.Less(t, counted, lookups+len(ups)/8+100) // the run has a page for several keys
+}
+
+// pagesRead returns how much this process has read from disks so far.
+func pagesRead(t *testing.T) int {
+	t.Helper()
+	var u unix.Rusage
+	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return int(u.Inblock) * 512 / os.Getpagesize()
+}
+
 // In a file that is larger than memory a lookup finds what it finds in another one, and reads one
 // page of leaves, seldom two.
 func TestLookupsInAFileLargerThanMemory(t *testing.T) {

@@ -14,7 +14,7 @@ type step struct {
 	i      int // the child that was taken
 }
 
-// seek goes to the leaf that has a key. With a depth, which is that of all leaves, it does not
+// seek goes to the leaf that has a key. With a depth, which is that of all leaves, seek does not
 // touch the leaf.
 func (d *descent) seek(root uint64, key []byte, depth int) (leaf uint64, ok bool) {
 	d.way = d.way[:0]

@@ -97,16 +97,11 @@ func (s *Passages) park(p *passage) {
 	s.parked[kind] = append(list, p)
 }
 
-// before is called when the scan is going to look up a key, which is in a leaf.
+// before is called before a lookup that may read a leaf.
 func (p *passage) before(f file, leaf uint64) {
-	if p.passed++; p.passed < longScan {
-		return
+	if p.passed++; p.long() {
+		p.watch(f, span{leaf, 1})
 	}
-	p.lend(f, span{leaf, 1})
-	if more := f.overflow(leaf); more > 0 { // the lookup reads the keys there
-		p.watch(f, span{leaf + 1, more})
-	}
-	p.giveBack(f, keep+batch)
 }
 
 // enter is called when the scan comes to a page. key is the name of the element there.

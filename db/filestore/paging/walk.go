@@ -78,7 +78,8 @@ func (w *Walk) at(key []byte) {
 }
 
 // Before is called before a key is looked up, where many are looked up in their order: nobody knows
-// which leaves come next then, but which leaf the lookup will read.
+// which leaves come next then, but in which leaf the lookup begins. Nothing is asked for: the
+// lookup touches the leaf at once, and most likely needs no other.
 func (w *Walk) Before(key []byte) {
 	if w.passages == nil {
 		return
@@ -89,14 +90,15 @@ func (w *Walk) Before(key []byte) {
 	if !ok || leaf == w.page {
 		return
 	}
-	behind, more := d.next(false, func(uint64) {})
 	if w.passage == nil {
 		w.passage, w.lookups = &passage{}, true
 	}
+	w.passage.settle(w.file)
 	w.passage.before(w.file, leaf)
-	if more { // where bbolt looks next
+	if behind, ok := d.next(false, func(uint64) {}); ok { // where bbolt looks next
 		w.passage.before(w.file, behind)
 	}
+	w.passage.giveBack(w.file, keep+batch)
 	w.page = leaf
 }
 
