@@ -328,7 +328,7 @@ func (s *Store) takeOut() {
 
 // tellDone tells the database's owner of a checkpoint. The caller holds runMu.
 func (s *Store) tellDone() {
-	s.reading.Load().reflect(s.path, s.opts.Memory/mirrorShare)
+	s.reading.Load().reflect(s.path, s.opts.Memory, s.opts.Logger)
 	if s.cp.done != nil {
 		s.cp.done(s.Meta())
 	}

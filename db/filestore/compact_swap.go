@@ -74,7 +74,7 @@ func (s *Store) take(next *opened) {
 	old, older := s.reading.Swap(next), s.older
 	old.release()
 	s.older = nil
-	next.reflect(s.path, s.opts.Memory/mirrorShare)
+	next.reflect(s.path, s.opts.Memory, s.opts.Logger)
 	s.compactor.retired.Go(func() {
 		<-old.unused
 		if older != nil {

@@ -127,7 +127,7 @@ func TestAnUnreadableLeafHarmsNoOtherKeys(t *testing.T) {
 	for _, i := range []int{0, 1, len(leaves) / 2, len(leaves) - 2, len(leaves) - 1} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			s.reading.Load().dropMirror() // and what it has learned
-			s.reading.Load().reflect(path, 1)
+			s.reading.Load().reflect(path, s.opts.Memory, s.opts.Logger)
 			leaf := memory[leaves[i]:][:os.Getpagesize()]
 			require.NoError(t, unix.Mprotect(leaf, unix.PROT_NONE))
 			defer func() { require.NoError(t, unix.Mprotect(leaf, unix.PROT_READ)) }()

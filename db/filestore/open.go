@@ -43,7 +43,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
-	s.reading.Load().reflect(path, o.Memory/mirrorShare)
+	s.reading.Load().reflect(path, o.Memory, o.Logger)
 	if !o.ReadOnly {
 		s.cp.start(s)
 	}

@@ -1,6 +1,8 @@
 package filestore
 
 import (
+	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"sync/atomic"
@@ -24,8 +26,9 @@ type opened struct {
 	info os.FileInfo // which file it is
 
 	passages   *paging.Passages              // its long scans
-	unmirrored bool                          // the system has refused a mirror
 	mirror     atomic.Pointer[paging.Mirror] // nil: memory has room for the file
+	outgrown   []*paging.Mirror              // smaller ones, of before; guarded by runMu
+	unmirrored bool                          // there should be a mirror, and the log says so; guarded by runMu
 
 	refs   atomic.Int64  // readers, plus one while it is the current one; 0 is final
 	unused chan struct{} // closed with the last reference
@@ -50,8 +53,12 @@ func (o *opened) release() {
 // dropMirror is called when nobody reads the file any more.
 func (o *opened) dropMirror() {
 	if m := o.mirror.Swap(nil); m != nil {
+		o.outgrown = append(o.outgrown, m)
+	}
+	for _, m := range o.outgrown {
 		_ = m.Close() // the addresses stay taken
 	}
+	o.outgrown = nil
 }
 
 // mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never has
@@ -64,23 +71,32 @@ func mapAtLeast() int64 { return min(int64(mapSize), math.MaxInt/4) } // for add
 // mirrorShare is which part of the memory a file takes from which on its lookups are mirrored.
 const mirrorShare = 2
 
-// reflect makes a mirror when the file is so large that pages of it may have to leave memory. path is
-// the name of the file now: bbolt knows the name under which it has opened the file, and a
-// compaction renames its copy afterwards. The caller holds runMu, or is alone.
-func (o *opened) reflect(path string, most int64) {
-	if most <= 0 || o.mirror.Load() != nil || o.unmirrored {
-		return
-	}
+// reflect makes a mirror when the file is so large that pages of it may have to leave memory, and a
+// larger one when the file has outgrown its mirror. path is the name of the file now: bbolt knows
+// the one under which it has opened the file, and a compaction renames its copy afterwards. The
+// caller holds runMu, or is alone.
+func (o *opened) reflect(path string, memory int64, log *slog.Logger) {
+	most := memory / mirrorShare
 	size := int64(0)
 	_ = o.file.View(func(tx *bolt.Tx) error {
 		size = tx.Size()
 		return nil
 	})
-	if size <= most {
+	old := o.mirror.Load()
+	if most <= 0 || size <= most || old != nil && size <= old.Size() {
 		return
 	}
-	m, err := paging.NewMirror(path, o.info, max(mapAtLeast(), size))
-	if o.unmirrored = err != nil; err == nil {
+	m, err := paging.NewMirror(path, o.info, max(mapAtLeast(), 2*size))
+	switch {
+	case err == nil:
 		o.mirror.Store(m)
+		o.unmirrored = false
+		if old != nil { // readers may have it
+			o.outgrown = append(o.outgrown, old)
+		}
+	case !o.unmirrored && !errors.Is(err, errors.ErrUnsupported):
+		o.unmirrored = true
+		log.Warn("pages that clients read often may leave memory, until a checkpoint can map the file a second time: "+err.Error(),
+			slog.String("path", path))
 	}
 }

@@ -48,6 +48,9 @@ func NewMirror(path string, info os.FileInfo, size int64) (*Mirror, error) {
 	return &Mirror{data: data}, nil
 }
 
+// Size returns up to which size of the file the mirror reaches.
+func (m *Mirror) Size() int64 { return int64(len(m.data)) }
+
 // Close ends the map. Nobody may use it any more.
 func (m *Mirror) Close() error { return unmap(m.data) }
 
