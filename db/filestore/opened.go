@@ -68,7 +68,8 @@ const mapSize = 64 << 30
 // mapAtLeast returns the bytes of addresses that a file is mapped to.
 func mapAtLeast() int64 { return min(int64(mapSize), math.MaxInt/4) } // for addresses of 32 bits
 
-// mirrorShare is which part of the memory a file takes from which on its lookups are mirrored.
+// mirrorShare is which part of the memory a file takes from which on its lookups are mirrored. Each
+// file is looked at by itself: nobody adds up those that share the memory.
 const mirrorShare = 2
 
 // reflect makes a mirror when the file is so large that pages of it may have to leave memory, and a

@@ -13,7 +13,8 @@
 //     which they came. Of a hot set that takes half of the accesses and 40 % of the memory, every
 //     third access reads the disk. A Mirror mends this.
 //
-// A third thing is none of the system's doing: a lookup in blocks may read two leaves, see Guess.
+// A third thing is none of the system's doing: a lookup in blocks may read two leaves, see
+// Mirror.Guess.
 //
 // # Scans
 //
@@ -39,6 +40,11 @@
 // A scan of the whole database comes in many calls: a cursor of a client takes a record at a time,
 // each in a transaction of its own. Passages remember at which leaf a scan stopped. The next call
 // that steps from that leaf to another one goes on with the same Passage.
+//
+// The system is not asked for pages of which nobody knows whether the scan reads them: those of
+// values that take many pages, which a scan for keys leaves out, and the leaves in which the
+// lookups of a count may begin. The scan has brought those of them that were not in memory before
+// and are there afterwards.
 //
 // What is remembered between two transactions are numbers of pages, never addresses. A page may
 // have another content by then, because a checkpoint has used it again: giving it back costs a read

@@ -14,6 +14,16 @@ import (
 // the pages that were read in the first map, which so are in memory: a touch reads nothing from the
 // disk, and takes some ten nanoseconds. The system sees the touch, and keeps the page.
 //
+// What is touched is the page in which a value begins, which for most values is the leaf that has
+// the key. These are the lookups that a Mirror is told of: of one record wherever it is in the
+// file, and of many records at a time where they are below the runs. It is not told of
+//
+//   - the other pages of a value that takes several. They have not been read yet, so a touch would
+//     read the disk.
+//   - the page at the beginning of a leaf with large values, unless the value begins there.
+//   - the records of a run that a lookup of many records at a time has found.
+//   - lookups that find nothing, and scans.
+//
 // The branch pages above the leaf are touched too. They are a hundredth of a file, and each lookup
 // reads one or two of the lower ones: when these leave memory, a lookup reads the disk twice.
 //
@@ -54,9 +64,9 @@ func (m *Mirror) Size() int64 { return int64(len(m.data)) }
 // Close ends the map. Nobody may use it any more.
 func (m *Mirror) Close() error { return unmap(m.data) }
 
-// Read tells the system that a lookup of a key has read b in a bucket. b has been read: its pages
-// are in memory, and are in the file. The compiler would leave out reads whose result nobody uses,
-// so they are added up.
+// Read tells the system that a lookup of a key has read b in a bucket. The first page of b is in
+// memory, since the lookup has been there. The compiler would leave out reads whose result nobody
+// uses, so they are added up.
 //
 //go:noinline
 func (m *Mirror) Read(bucket *bolt.Bucket, key, b []byte) (sum byte) {
@@ -64,6 +74,9 @@ func (m *Mirror) Read(bucket *bolt.Bucket, key, b []byte) (sum byte) {
 	at, ok := f.offset(b)
 	if !ok {
 		return 0
+	}
+	if len(b) == 0 { // the page behind it may not be in memory, that of the key is
+		at--
 	}
 	sum = m.touch(at)
 	page := uint64(bucket.RootPage())

@@ -148,6 +148,9 @@ func TestAMirrorIsTouchedWhereALookupReads(t *testing.T) {
 		require.GreaterOrEqual(t, len(d.way), 2)
 		require.EqualValues(t, 100+10*len(d.way), m.Read(b, name, value))
 		require.Zero(t, m.Read(b, name, make([]byte, 10)), "a value that is not in the file")
+		empty := f.data[4*f.page : 4*f.page] // behind its key, which is at the end of a page
+		m.data[4*f.page-1]++
+		require.EqualValues(t, 1+10*len(d.way), m.Read(b, name, empty))
 		short := Mirror{}
 		require.Zero(t, short.Read(b, name, value), "a file that has outgrown the mirror")
 	})
