@@ -67,7 +67,7 @@ func TestAMirrorGrowsWithItsFile(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Count(string(text), path)
 	}
-	require.Equal(t, 3, maps(), "bbolt's, and two mirrors")
+	require.GreaterOrEqual(t, maps(), 3, "bbolt's, and two mirrors")
 	require.NoError(t, s.closeFile())
 	require.Zero(t, maps())
 }
