@@ -182,24 +182,26 @@ func (p *followCut) check(d *DB) {
 		maps.DeleteFunc(got, func(key, _ string) bool { return strings.HasPrefix(key, localPrefix) })
 		require.Equal(p.t, p.contentsAt(i, at), got, "%s at position %d", d.path(), at)
 	}
-	want, have := p.numbers(i, at), p.inLog(d)
+	have, gone := p.inLog(d)
+	want := p.numbers(i, at)
 	if have == nil {
 		return // without power
 	}
 	if !p.shared || p.removes {
-		want = p.kept(want, have)
+		want = p.kept(want, have, gone)
 	}
 	require.Equal(p.t, want, have, "the log of %s at position %d", d.path(), at)
 }
 
 // kept returns the numbers that a log must have where segments were removed: it ends with the last,
-// unless it has none. A power cut may have brought any of the segments back.
-func (p *followCut) kept(want, have []uint64) []uint64 {
+// unless it has none, or the segment with the last is gone. A power cut may have brought any of the
+// segments back, also some in front of one that is gone.
+func (p *followCut) kept(want, have []uint64, gone bool) []uint64 {
 	if len(have) == 0 {
 		return have
 	}
 	last := len(want) - 1
-	return slices.DeleteFunc(want, func(n uint64) bool { return n != want[last] && !slices.Contains(have, n) })
+	return slices.DeleteFunc(want, func(n uint64) bool { return (gone || n != want[last]) && !slices.Contains(have, n) })
 }
 
 // contentsAt is what a database holds at a position.
@@ -229,34 +231,36 @@ func (p *followCut) numbers(db int, at uint64) []uint64 {
 	return all
 }
 
-// inLog returns the numbers of the master's updates for a database in its log, nil when the power
+// inLog returns the numbers of the master's updates for a database in its log, and whether a segment
+// behind the last of them is gone; nil when the power
 // goes.
-func (p *followCut) inLog(d *DB) []uint64 {
+func (p *followCut) inLog(d *DB) (all []uint64, gone bool) {
 	r, err := d.log.NewReader(0)
 	if errors.Is(err, crashfs.ErrPowerCut) {
-		return nil
+		return nil, false
 	}
 	require.NoError(p.t, err)
 	defer r.Close()
-	all := []uint64{}
+	all = []uint64{}
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return all
+			return all, gone
 		}
 		if errors.Is(err, crashfs.ErrPowerCut) {
-			return nil
+			return nil, false
 		}
 		if gap, ok := errors.AsType[*ulog.GapError](err); ok && gap.Short == 0 && !gap.Empty && (!p.shared || p.removes) { // see kept
 			p.requireTaken(d, gap)
 			r.SkipGap()
+			gone = true
 			continue
 		}
 		require.NoError(p.t, err)
 		u, err := ulog.ParseMessage(e.Message)
 		require.NoError(p.t, err)
 		if u.DBID == d.index && e.Origin.Log == followedLog {
-			all = append(all, uint64(e.Origin.Stamp-followedFrom))
+			all, gone = append(all, uint64(e.Origin.Stamp-followedFrom)), false
 		}
 	}
 }
