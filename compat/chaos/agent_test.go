@@ -46,6 +46,16 @@ func startAgent(t *testing.T, port int) *agent {
 	return a
 }
 
+// awaitLine waits until the agent has printed something. An agent that is cut off before its first
+// connection is there ends, as the original's does.
+func (a *agent) awaitLine(t *testing.T) {
+	t.Helper()
+	require.True(t, eventually(func() bool {
+		info, err := os.Stat(a.out)
+		return err == nil && info.Size() > 0
+	}), "the agent prints nothing")
+}
+
 // check replays the printed lines. No line may have come twice or out of order, and the lines must
 // lead to the contents.
 func (a *agent) check(t *testing.T, want map[string]string) {

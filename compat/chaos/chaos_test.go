@@ -70,6 +70,7 @@ func TestChain(t *testing.T) {
 
 	writers := []*writer{{node: master, id: 1, keys: 20}, {node: master, id: 2, keys: 20}, {node: master, id: 3, keys: 3}}
 	stop := startWriters(t, writers)
+	agent.awaitLine(t)
 	misfortune(t, []*proxy{first, second, third}, []*node{master, slave, last})
 	t.Logf("%d updates were acknowledged", stop())
 	contents := sameContents(t, master, slave, last)

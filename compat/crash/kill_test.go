@@ -33,7 +33,7 @@ func TestKill(t *testing.T) {
 	modes := []struct {
 		ext, log string
 		each     bool // -oas
-	}{{"kct", "", false}, {"kch", "", true}, {"kct", "ul", true}, {"kch", "ul", false}}
+	}{{"kct", "", false}, {"kch", "", false}, {"kct", "ul", true}, {"kch", "ul", false}}
 	bin := ktproc.Build(t, "ktserver")
 	kills := number(t, longKills, shortKills) / len(modes)
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
