@@ -73,12 +73,18 @@ func (l *Log) Pin(name string, from *Stamp, d time.Duration) (HoldInfo, error) {
 	case len(old) > 0 && !ended:
 		at = old[0].From()
 	}
+	first := !l.pinned()
 	// The new hold is there before the old one ends: between the two no removal takes what both
 	// keep.
 	h := hs.add(Holder{Kind: Pin, What: "the hold " + name, Key: name}, at)
 	h.Linger(d)
-	if l.opts.SyncEach {
-		l.writer.next.Store(true) // the present segment may have room at its end
+	if l.opts.SyncEach && first {
+		// The present segment may have room at its end. It is complete when the next one has begun.
+		l.writer.next.Store(true)
+		if err := l.SyncTo(l.Tick()); err != nil {
+			h.Release()
+			return HoldInfo{}, err
+		}
 	}
 	if err := l.saveLocked(old); err != nil {
 		h.Release()

@@ -23,7 +23,7 @@ var errClosed = errors.New("update log is closed")
 //     promises up to promiseAhead more than followers were told, and new stamps may lie below that.
 //
 // Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.saving -> holds.removing ->
-// mu.
+// mu, and holds.saving -> leadership.
 type Log struct {
 	folder
 	id [16]byte

@@ -173,7 +173,7 @@ func copyWhile(t *testing.T, dir string, write func() (segment uint64)) (to stri
 		out, err := os.Create(filepath.Join(to, segmentName(n)))
 		require.NoError(t, err)
 		_, err = io.CopyN(out, in, piece)
-		for n == 1 && write() == 1 {
+		for n == 1 && write() < 4 {
 		}
 		if err == nil {
 			_, err = io.Copy(out, in)
@@ -205,8 +205,13 @@ func TestCopiesOfFilesWithRoom(t *testing.T) {
 				write()
 			}
 			if held {
-				_, err := l.Pin("copy", nil, time.Hour)
-				require.NoError(t, err)
+				for range 3 { // renewed
+					_, err := l.Pin("copy", nil, time.Hour)
+					require.NoError(t, err)
+				}
+				require.EqualValues(t, 2, l.written.seg, "a renewal ends no segment")
+				b := segmentBytes(t, dir, 1)
+				require.Equal(t, byte(endMark), b[len(b)-1], "the segment that had room is complete")
 			}
 			copied := copyWhile(t, dir, write)
 			require.NoError(t, l.Close())

@@ -131,8 +131,10 @@ func (r *Reader) advance() error {
 		return io.EOF
 	}
 	if torn != nil && torn.off < r.limit {
-		r.torn = r.limit - torn.off
-		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.torn, torn))
+		if !r.noticed { // otherwise the loss has been told already
+			r.torn = r.limit - torn.off
+		}
+		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.limit-torn.off, torn))
 	}
 	return r.nextSegment()
 }

@@ -130,10 +130,12 @@ $$;
 CREATE FUNCTION settle(p_lane bigint, p_writer bytea, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM writers WHERE lane = p_lane AND writer = p_writer) THEN
-    RAISE 'lane % is another server''s', p_lane USING ERRCODE = '{disowned}';
-  END IF;
   PERFORM waits(); -- where all three tables have the note, there is nothing to write
+  IF NOT EXISTS (SELECT FROM writers WHERE lane = p_lane AND writer = p_writer) THEN
+    p_n := -2; -- not an error: this too is told when the standby has it, see waits
+    p_ups := 0;
+    RETURN;
+  END IF;
   INSERT INTO groups_0 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   INSERT INTO groups_1 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
   INSERT INTO groups_2 (lane, seq, n, ups, settled) VALUES (p_lane, p_seq, -1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;

@@ -348,6 +348,9 @@ func (e *Engine) remembered(id engine.GroupID) *time.Time {
 	return nil
 }
 
+// notOurs is what the function settle returns for a lane that is not this server's.
+const notOurs = -2
+
 // Settle tells what has become of a group. If its connection is still at work, it waits.
 func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result, err error) {
 	e.takeHold(id).release()
@@ -361,10 +364,10 @@ func (e *Engine) Settle(ctx context.Context, id engine.GroupID) (r engine.Result
 		return c.QueryRow(ctx, text, int64(id.Lane), e.writer[:], int64(id.Seq), e.remembered(id)).Scan(&n, &ups, &won, &at, &late)
 	})
 	switch {
-	case errors.Is(err, engine.ErrDisowned): // what is noted under the ID is another server's
-		return r, engine.ErrUndoneDisowned
 	case err != nil:
 		return r, err
+	case n == notOurs: // what is noted under the ID is another server's
+		return r, engine.ErrUndoneDisowned
 	case n < 0 && late:
 		return r, engine.ErrForgotten
 	case n < 0:
