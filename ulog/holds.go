@@ -122,6 +122,19 @@ func (hs *holds) add(by Holder, from Stamp) *Hold {
 	return h
 }
 
+// pinned reports whether there is a pin that has not ended: somebody may be copying files of the
+// log.
+func (hs *holds) pinned() bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for h := range hs.all {
+		if h.Kind == Pin && !h.Ended() {
+			return true
+		}
+	}
+	return false
+}
+
 // mostAway is for how many followers that have gone a log is held; one more ends the oldest hold.
 const mostAway = 64
 

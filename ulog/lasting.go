@@ -73,7 +73,7 @@ func (l *Log) Pin(name string, from *Stamp, d time.Duration) (HoldInfo, error) {
 	case len(old) > 0 && !ended:
 		at = old[0].From()
 	}
-	first := !l.pinned()
+	first := !hs.pinned()
 	// The new hold is there before the old one ends: between the two no removal takes what both
 	// keep.
 	h := hs.add(Holder{Kind: Pin, What: "the hold " + name, Key: name}, at)
@@ -122,19 +122,6 @@ func (l *Log) pins(name string) (found []*Hold, ended bool) {
 		}
 	}
 	return found, ended
-}
-
-// pinned reports whether there is a pin that has not ended: somebody may be copying files of the
-// log.
-func (l *Log) pinned() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for h := range l.holds.all {
-		if h.Kind == Pin && !h.Ended() {
-			return true
-		}
-	}
-	return false
 }
 
 // roomForPin reports whether there may be one more pin. Pins that have ended make room. The caller

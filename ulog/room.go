@@ -52,7 +52,7 @@ func (w *writer) makeRoom(g *group, seg uint64, end int64) error {
 	if w.room.seg != seg {
 		w.room = tail{seg: seg}
 	}
-	if !l.opts.SyncEach || end < w.room.off || g.size() > mostRoom/4 || l.pinned() {
+	if !l.opts.SyncEach || end < w.room.off || g.size() > mostRoom/4 || l.holds.pinned() {
 		return nil
 	}
 	size := min(max(end, leastRoom), mostRoom)
