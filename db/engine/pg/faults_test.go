@@ -404,7 +404,11 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 		<-time.After(5 * time.Millisecond)
 	}
 	for what, again := range map[string]func(ctx context.Context) error{
-		"Settle":            func(ctx context.Context) error { _, err := e.Settle(ctx, settled); return err },
+		"Settle": func(ctx context.Context) error { _, err := e.Settle(ctx, settled); return err },
+		"Settle in a lane of another server": func(ctx context.Context) error {
+			_, err := e.Settle(ctx, engine.GroupID{Lane: settled.Lane + 1000, Seq: 1})
+			return err
+		},
 		"Finish":            func(ctx context.Context) error { return e.Claims().Finish(ctx, claim(1), removal) },
 		"GiveBack":          func(ctx context.Context) error { _, err := e.Claims().GiveBack(ctx, claim(1), removal); return err },
 		"Settle of a claim": func(ctx context.Context) error { _, _, err := e.Claims().Settle(ctx, claim(2)); return err },

@@ -126,7 +126,8 @@ $$;
 
 -- settle returns the note of a group. Where there is none, it leaves one that says "never" in all
 -- three tables, whichever the group may choose that is still on its way. The inserts wait for a
--- group that is being made. Notes of another writer's groups are not for p_writer.
+-- group that is being made. Notes of another writer's groups are not for p_writer:
+-- p_n is -2 then.
 CREATE FUNCTION settle(p_lane bigint, p_writer bytea, p_seq bigint, OUT p_n int, OUT p_ups int, OUT p_won smallint[], OUT p_stamp bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
