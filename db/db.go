@@ -141,9 +141,14 @@ type Options struct {
 	Removals int64
 
 	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
-	Logger  *slog.Logger            // nil means silent
-	Now     func() time.Time        // nil means time.Now
-	FS      vfs.FS                  // where logs are; nil means vfs.OS
+
+	// Background is told 1 when a goroutine of a database file begins to work for long with nobody
+	// waiting for it, and -1 when that ends; nil: nobody wants to know. Any goroutine may call it.
+	Background func(change int)
+
+	Logger *slog.Logger     // nil means silent
+	Now    func() time.Time // nil means time.Now
+	FS     vfs.FS           // where logs are; nil means vfs.OS
 }
 
 func (o *Options) setDefaults() {

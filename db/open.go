@@ -216,6 +216,7 @@ func (c *opening) openFile(d *DB) error {
 		Limit:      c.opts.CheckpointSize,
 		LWW:        p.LWW,
 		Removals:   c.opts.Removals,
+		Background: c.opts.Background,
 		Logger:     c.opts.Logger,
 	})
 	if err != nil {

@@ -29,16 +29,19 @@ import (
 //
 // # The rule
 //
-// A server whose threads stand in line for crowdedAt of a core's time uses as many processors as
-// the others leave it cores: what it has got and what was idle. It does so only if nobody stands in
-// line then: threads that wait for a core get a share of it, so beside many strangers a server with
-// fewer threads has less of the machine, and waits all the same. If it turns out that its threads
-// still stand in line, it takes the processors back and rests before the next attempt, longer after
-// each failure.
+// A server whose threads stand in line at all uses as many processors as the others leave it cores:
+// what it has got and what was idle. It does so only as long as nobody stands in line then: threads
+// that wait for a core get a share of it, so beside many strangers a server with fewer threads has
+// less of the machine, and waits all the same. When more strangers come, or the processors are
+// needed, it takes them back and rests before the next attempt, longer after each failure.
 //
-// Fewer processors have a price: work that does not yield, such as a search or a checkpoint, keeps
-// one for 10 ms, and there may be no other. So while there are fewer, a goroutine takes the beat.
-// When its beats come late, the processors come back at once.
+// In a pause of the clients the number stays: the same ones are likely to come back, and a burst of
+// requests is over before a window is.
+//
+// Fewer processors have a price: work that does not yield, such as a search, keeps one for 10 ms,
+// and there may be no other. So while there are fewer, a goroutine takes the beat. When its beats
+// come late, the processors come back at once. A checkpoint would make them late each time, so it
+// says that it begins, and has a processor more (processors.work).
 //
 // What was rejected: threads of higher priority, for which a server has no right, and shorter turns
 // of the system's scheduler, which would have to be the turns of the others.
@@ -54,11 +57,14 @@ type crowd struct {
 	gaveAt time.Time     // when they were
 	until  time.Time     // no processor is given up before
 	rest   time.Duration // the next rest
+	others float64       // threads of others, smoothed over some windows since then
+	quiet  time.Time     // since when the server has hardly anything to do; zero: it has
 }
 
 const (
 	crowdEvery = 200 * time.Millisecond // length of a window
 	beatEvery  = 5 * time.Millisecond   // while there are fewer processors
+	beatSlack  = 2 * time.Millisecond   // a round of a leader with many connections comes first
 	beatsLate  = 20 * time.Millisecond  // in a window: the processors are needed
 
 	leastRest = 10 * time.Second
@@ -67,16 +73,27 @@ const (
 	// one again.
 	helpedFor = time.Minute
 
+	othersWindows = 4 // others may need the cores for a window
+
+	// forgetAfter is how long a pause of the clients is until the number is the usual one again.
+	forgetAfter = time.Minute
+
 	// These are parts of a core.
+	lineAt    = 0.02 // so much standing in line is worth an attempt: some requests wait for ms
 	crowdedAt = 0.25 // so much standing in line is a crowd: the example has 0.7 to 1.2
 	freeCore  = 0.5  // so much more than some cores is one more core
 	hardly    = 0.1  // of a processor is not used: the server has use for one more
 	quietAt   = 0.1  // a server that uses less has nobody who waits
-	tooMany   = 0.75 // so much more than there are cores is a thread too many; a look is itself busy
+	tooMany   = 0.75 // so much more than there are cores is a thread too many
+
+	// looker is the thread of the look itself, which runs whenever one looks. With one processor it
+	// is the thread that has worked before.
+	looker = 1
 )
 
-// look returns how many of n processors the server gives up. Only the end of a window changes that.
-func (c *crowd) look(now time.Time, n int, sum cores) int {
+// look returns how many of n processors the server gives up. It uses some of them nevertheless, for
+// works, its checkpoints. Only the end of a window changes the number.
+func (c *crowd) look(now time.Time, n, works int, sum cores) int {
 	c.looks++
 	c.busy += sum.busy
 	length := now.Sub(c.begun)
@@ -85,20 +102,32 @@ func (c *crowd) look(now time.Time, n int, sum cores) int {
 	} else if length >= crowdEvery {
 		w := windowOf(c.since, sum, length)
 		w.others = float64(c.busy)/float64(c.looks) - w.threads()
-		c.decide(now, n, w)
+		if n-max(0, c.given-works) > 1 {
+			w.others -= looker
+		}
+		c.decide(now, n, works, w)
 		c.begin(now, sum)
 	}
 	return c.given
 }
 
-// rests reports whether no window is needed: the server has given nothing up, and uses little.
-func (c *crowd) rests(ran, since time.Duration) bool {
-	if c.given > 0 || float64(ran) >= quietAt*float64(since) {
+// rests reports whether no window is needed: the server uses little.
+func (c *crowd) rests(now time.Time, ran, since time.Duration) bool {
+	if float64(ran) >= quietAt*float64(since) {
+		c.quiet = time.Time{}
 		return false
 	}
-	c.begun = time.Time{}
+	c.pause()
+	if c.quiet.IsZero() {
+		c.quiet = now
+	} else if now.Sub(c.quiet) >= forgetAfter {
+		c.given = 0
+	}
 	return true
 }
+
+// pause ends the window without a decision.
+func (c *crowd) pause() { c.begun, c.late, c.beat = time.Time{}, 0, time.Time{} }
 
 // begin begins a window.
 func (c *crowd) begin(now time.Time, sum cores) {
@@ -128,19 +157,28 @@ func windowOf(since, sum cores, length time.Duration) window {
 func (w window) threads() float64 { return w.ran + w.waited + w.awake }
 
 // decide ends a window.
-func (c *crowd) decide(now time.Time, n int, w window) {
+func (c *crowd) decide(now time.Time, n, works int, w window) {
+	used := n - max(0, c.given-works)
 	switch {
+	case c.given > 0 && w.idle >= freeCore && w.ran >= float64(used)-hardly:
+		c.takeBack(now)
+	case works > 0: // the threads that work now end soon
 	case c.given == 0:
 		left := max(1, int(math.Ceil(w.ran+w.idle-freeCore)))
-		fit := float64(left)+w.others < float64(n)+tooMany
-		if w.waited >= crowdedAt && left < n && fit && !now.Before(c.until) {
-			c.given, c.gaveAt = n-left, now
+		if w.waited >= lineAt && left < n && fit(left, n, w.others) && !now.Before(c.until) {
+			c.given, c.gaveAt, c.others = n-left, now, w.others
 		}
-	case w.ran < quietAt:
-		c.given = 0
-	case w.waited >= crowdedAt, w.idle >= freeCore && w.ran >= float64(n-c.given)-hardly:
-		c.takeBack(now)
+	default:
+		c.others += (w.others - c.others) / othersWindows
+		if !fit(used, n, c.others) {
+			c.takeBack(now)
+		}
 	}
+}
+
+// fit reports whether all threads that want a core have one while the server uses so many of n.
+func fit(used, n int, others float64) bool {
+	return float64(used)+others < float64(n)+tooMany
 }
 
 // heard notes a beat, and reports whether so many came late that the processors are needed.
@@ -149,7 +187,7 @@ func (c *crowd) heard(now time.Time) bool {
 		return false
 	}
 	if !c.beat.IsZero() {
-		c.late += max(0, now.Sub(c.beat)-beatEvery)
+		c.late += max(0, now.Sub(c.beat)-beatEvery-beatSlack)
 	}
 	c.beat = now
 	if c.late < beatsLate {

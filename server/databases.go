@@ -22,8 +22,9 @@ type databases struct {
 }
 
 // open restores the databases that live in snapshots and opens all. live says how often snapshots
-// are taken later, and how much of the update log is kept. The error is the text of a log line.
-func (d *databases) open(live *live) (failed error) {
+// are taken later, and how much of the update log is kept. background is db.Options.Background. The
+// error is the text of a log line.
+func (d *databases) open(live *live, background func(change int)) (failed error) {
 	engine, err := d.engine()
 	if err != nil {
 		return err
@@ -58,6 +59,7 @@ func (d *databases) open(live *live) (failed error) {
 		Now:            c.Now,
 		FS:             c.FS,
 		Opening:        d.logOpening,
+		Background:     background,
 		Logger:         d.log.Logger,
 	}
 	if d.shared != nil {

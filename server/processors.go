@@ -34,6 +34,9 @@ const (
 // others use the cores: see crowd, which says why. So the spare processors exist only while pages
 // have to be read: the system counts such pages as major faults of the process.
 //
+// A checkpoint, or a compaction, has a processor of its own while it works, as long as there are no
+// more of them than the machine has cores.
+//
 // With -oas there are spare processors, too. The leader of a group waits in an fsync most of the
 // time, with a processor that Go takes away from it only after a while. But where the disk is so
 // quick that the leader of a loop of connections waits for it itself (netio, syncs.go), nobody has
@@ -45,7 +48,7 @@ type processors struct {
 	cores    func() (cores, error)              // figures of the threads so far
 	syncing  func() (slept, most time.Duration) // of leaders of loops, for the disk, so far
 	number   func() int                         // of processors now
-	use      func(spare bool, fewer int)        // sets the number
+	change   func(spare bool, fewer int)        // sets the number
 	beats    *pace                              // of calls of beat
 
 	mu    sync.Mutex    // protects the fields below
@@ -56,6 +59,7 @@ type processors struct {
 	until time.Time     // the spare processors stay until then
 	slept time.Duration // in fsyncs, at the latest look
 	led   time.Time     // leaders of loops wait for the disk for a part of the time, until then
+	works int           // checkpoints and compactions that work
 	crowd crowd
 }
 
@@ -65,23 +69,34 @@ type usage struct {
 	ran    time.Duration // on all cores
 }
 
-// newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. The first
-// pages are cold. awake and syncing return how long leaders of loops have waited awake, and for the
-// disk.
-func newProcessors(c *db.Catalog, syncEach bool, awake func() time.Duration, syncing func() (slept, most time.Duration)) *processors {
+// newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. awake and
+// syncing return how long leaders of loops have waited awake, and for the disk.
+func newProcessors(syncEach bool, awake func() time.Duration, syncing func() (slept, most time.Duration)) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	p := &processors{syncEach: syncEach, onDisk: anyOnDisk(c), beats: newPace(), syncing: syncing}
-	p.usage, p.use = usageSoFar, useProcessors
+	p := &processors{syncEach: syncEach, beats: newPace(), syncing: syncing}
+	p.usage, p.change = usageSoFar, useProcessors
 	p.cores = figuresWith(awake, syncing)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
-	if p.onDisk {
-		p.until = time.Now().Add(coldFor)
-		p.set(true, 0)
-	}
 	return p
 }
+
+// work notes that a checkpoint or a compaction begins to work, or ends it with -1. A nil
+// *processors does nothing.
+func (p *processors) work(change int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.works += change
+	p.crowd.pause()
+	p.give()
+}
+
+// give gives up the processors that the crowd is to have. The caller holds mu.
+func (p *processors) give() { p.set(p.spare, max(0, p.crowd.given-p.works)) }
 
 // useProcessors sets the number that Go chooses, which follows the machine and the limits of a
 // container, with the spare processors, or with fewer.
@@ -95,13 +110,15 @@ func useProcessors(spare bool, fewer int) {
 	}
 }
 
-func anyOnDisk(c *db.Catalog) bool {
-	for i := range c.Len() {
-		if c.DB(i).Info().OnDisk {
-			return true
-		}
+// watch has look take care of the pages of the databases' files. look is not called before. A nil
+// *processors does nothing.
+func (p *processors) watch(c *db.Catalog) {
+	if p == nil {
+		return
 	}
-	return false
+	for i := range c.Len() {
+		p.onDisk = p.onDisk || c.DB(i).Info().OnDisk
+	}
 }
 
 // look takes or gives back the spare processors, and those for which others leave no cores.
@@ -124,14 +141,15 @@ func (p *processors) look(now time.Time) {
 		return
 	}
 	p.set(false, p.fewer) // without the spare ones, before the processors are counted
-	if p.crowd.rests(p.known.ran-last.ran, now.Sub(at)) {
-		return
+	if !p.crowd.rests(now, p.known.ran-last.ran, now.Sub(at)) {
+		sum, err := p.cores()
+		if err != nil {
+			return // the system has no figures
+		}
+		p.crowd.look(now, p.number()+p.fewer, p.works, sum)
 	}
-	sum, err := p.cores()
-	if err != nil {
-		return // the system has no figures
-	}
-	p.set(false, p.crowd.look(now, p.number()+p.fewer, sum))
+	p.give()
+	p.listen()
 }
 
 // beat takes back the processors that were given up, when its calls, which come in the rhythm of
@@ -151,8 +169,14 @@ func (p *processors) set(spare bool, fewer int) {
 		return
 	}
 	p.spare, p.fewer = spare, fewer
-	p.use(spare, fewer)
-	if fewer > 0 {
+	p.change(spare, fewer)
+	p.listen()
+}
+
+// listen has the beat taken while there are fewer processors and somebody may keep one. The caller
+// holds mu.
+func (p *processors) listen() {
+	if p.fewer > 0 && p.crowd.quiet.IsZero() {
 		p.beats.set(beatEvery)
 	} else {
 		p.beats.set(0)

@@ -33,7 +33,7 @@ func pretend(own int) *pretended {
 		syncing: func() (slept, most time.Duration) { return m.synced, 0 },
 		beats:   newPace(),
 	}
-	m.processors.use = func(spare bool, fewer int) {
+	m.processors.change = func(spare bool, fewer int) {
 		m.number = own - fewer
 		if spare {
 			m.number = own + 1
@@ -45,8 +45,11 @@ func pretend(own int) *pretended {
 // pass lets time go by in which the threads run and wait for so many cores, with so many idle, and
 // returns the number of processors then.
 func (m *pretended) pass(d time.Duration, ran, waited, idle float64) int {
-	m.sum.busy = int(math.Round(ran + waited + m.others))
 	for end := m.now.Add(d); m.now.Before(end); {
+		m.sum.busy = int(math.Round(ran + waited + m.others))
+		if m.number > 1 {
+			m.sum.busy += looker
+		}
 		m.now = m.now.Add(processorsEvery)
 		m.sum.ran += time.Duration(ran * float64(processorsEvery))
 		m.sum.waited += time.Duration(waited * float64(processorsEvery))
@@ -79,8 +82,8 @@ func TestSpareProcessorsStayWhilePagesAreCold(t *testing.T) {
 	m := pretend(2)
 	m.onDisk, m.spare, m.number = true, true, 3
 	changes := 0
-	use := m.use
-	m.use = func(spare bool, fewer int) { changes++; use(spare, fewer) }
+	change := m.change
+	m.change = func(spare bool, fewer int) { changes++; change(spare, fewer) }
 	look := func(after time.Duration) int {
 		m.now = m.now.Add(after)
 		m.look(m.now)
@@ -129,6 +132,8 @@ func TestACrowdLeavesFewerProcessors(t *testing.T) {
 		others            float64
 	}{
 		{"a busy client beside it", 2, 1, 0.9, 0.85, 0.2, 1},
+		{"a busy client beside it, and hardly anybody waits", 2, 1, 0.9, 0.03, 0.2, 1},
+		{"nobody waits", 2, 2, 0.9, 0.01, 0.2, 1},
 		{"nearly alone", 2, 2, 0.9, 0.1, 1, 0},
 		{"it needs both", 2, 2, 1.7, 0.4, 0, 1},
 		{"somebody else needs a little", 2, 2, 0.9, 0.3, 0.8, 0.5},
@@ -157,23 +162,72 @@ func crowded(t *testing.T) *pretended {
 
 // The processors come back when they are of use again, or have been of none.
 func TestProcessorsComeBack(t *testing.T) {
-	for name, pass := range map[string][3]float64{
-		"a core is free, and the server needs it": {0.98, 0, 0.9},
-		"fewer threads stand in line as well":     {0.6, 0.5, 0},
-		"nobody uses the server":                  {0.01, 0, 1},
-	} {
-		m := crowded(t)
-		require.Equal(t, 2, m.pass(crowdEvery, pass[0], pass[1], pass[2]), name)
-		require.Zero(t, m.beats.get(), name)
-	}
 	m := crowded(t)
+	require.Equal(t, 2, m.pass(crowdEvery, 0.98, 0, 0.9), "a core is free, and the server needs it")
+	require.Zero(t, m.beats.get())
+
+	m = crowded(t)
+	require.Equal(t, 1, m.pass(time.Minute, 0.6, 0.5, 0), "it stands in line, but so it would with more")
+	m.others = 3
+	require.Equal(t, 1, m.pass(crowdEvery, 0.6, 0.5, 0), "more strangers, for a moment")
+	m.others = 1
+	require.Equal(t, 1, m.pass(time.Minute, 0.9, 0, 0.1))
+	m.others = 3
+	require.Equal(t, 2, m.pass(2*othersWindows*crowdEvery, 0.6, 0.5, 0), "more strangers")
+	require.Zero(t, m.beats.get())
+
+	m = crowded(t)
 	require.Equal(t, 1, m.pass(time.Minute, 0.4, 0, 0.6), "a core is free, but the server has enough")
 	m.onDisk, m.faults = true, coldPages
 	require.Equal(t, 3, m.pass(processorsEvery, 0.9, 0, 0.1), "pages are cold")
 	require.Zero(t, m.beats.get())
 }
 
-// The server tries again, after longer and longer rests, and after a short one when fewer
+// In a pause of the clients the number stays, without a beat, and for a minute.
+func TestAPauseKeepsTheNumber(t *testing.T) {
+	m := crowded(t)
+	require.Equal(t, 1, m.pass(forgetAfter, 0.01, 0, 1))
+	require.Zero(t, m.beats.get())
+	asked := m.asked
+	require.Equal(t, 1, m.pass(forgetAfter/2, 0.9, 0, 0.2), "they have come back in time")
+	require.Equal(t, beatEvery, m.beats.get())
+	require.Greater(t, m.asked, asked)
+	require.Equal(t, 2, m.pass(forgetAfter+processorsEvery, 0.01, 0, 1))
+	require.Zero(t, m.beats.get())
+}
+
+// A checkpoint has a processor more while it works, whatever the windows say, and late beats of the
+// time before it count no longer.
+func TestACheckpointHasAProcessorMore(t *testing.T) {
+	m := crowded(t)
+	m.work(1)
+	require.Equal(t, 2, m.number)
+	require.Zero(t, m.beats.get())
+	require.Equal(t, 2, m.pass(time.Minute, 1.6, 0.9, 0))
+	m.work(1)
+	require.Equal(t, 2, m.number, "no more than there are cores")
+	m.work(-1)
+	require.Equal(t, 2, m.number)
+	m.work(-1)
+	require.Equal(t, 1, m.number)
+	require.Equal(t, beatEvery, m.beats.get())
+	require.Equal(t, 1, m.beatFor(1, 2*beatsLate), "the first beat has none before it")
+
+	var none *processors
+	none.work(1)
+
+	m = pretend(2)
+	m.work(1)
+	require.Equal(t, 2, m.pass(time.Minute, 0.9, 0.9, 0.1), "nothing is given up meanwhile")
+
+	m = pretend(8)
+	m.others = 5
+	require.Equal(t, 2, m.passUntil(2, 2*crowdEvery, 0.9, 0.9, 1.5))
+	m.work(1)
+	require.Equal(t, 3, m.pass(time.Minute, 1.5, 0, 3), "it has enough")
+	require.Equal(t, 8, m.pass(2*crowdEvery, 2.95, 0, 3), "it needs more")
+}
+
 // A server that waits awake for news has no use for more processors.
 func TestVigilsBringNoProcessorsBack(t *testing.T) {
 	m := crowded(t)
@@ -183,11 +237,17 @@ func TestVigilsBringNoProcessorsBack(t *testing.T) {
 	}
 }
 
+// The server tries again, after longer and longer rests, and after a short one when fewer
 // processors have been right for a while.
 func TestAttemptsBecomeRare(t *testing.T) {
 	m := pretend(2)
 	attempts := func(d time.Duration) (n int) {
 		for end, last := m.now.Add(d), m.number; m.now.Before(end); last = m.number {
+			if m.number == 1 {
+				m.others = 3 // whenever the server gives a processor up
+			} else {
+				m.others = 1
+			}
 			if m.pass(processorsEvery, 0.9, 0.9, 0) < last {
 				n++
 			}
@@ -197,21 +257,26 @@ func TestAttemptsBecomeRare(t *testing.T) {
 	require.Equal(t, 4, attempts(2*time.Minute)) // after 0, 10, 31 and 71 s
 	require.LessOrEqual(t, attempts(time.Hour), 14)
 
+	m.others = 1
 	require.Equal(t, 1, m.passUntil(1, mostRest, 0.9, 0.9, 0))
 	require.Equal(t, 1, m.pass(2*helpedFor, 0.9, 0, 0))
-	require.Equal(t, 2, m.pass(crowdEvery, 0.9, 0.9, 0))
+	m.others = 3
+	require.Equal(t, 2, m.pass(2*othersWindows*crowdEvery, 0.9, 0.9, 0))
+	m.others = 1
 	require.Equal(t, 1, m.passUntil(1, leastRest+crowdEvery, 0.9, 0.9, 0))
 }
 
 // A request that keeps the only processor makes the beats late, and another processor comes.
 func TestLateBeatsBringTheProcessorsBack(t *testing.T) {
 	m := crowded(t)
+	const late = beatEvery + beatSlack + beatsLate/2
 	require.Equal(t, 1, m.beatFor(10*beatEvery, beatEvery))
-	require.Equal(t, 1, m.beatFor(1, beatEvery+beatsLate/2), "one long break is no reason")
+	require.Equal(t, 1, m.beatFor(time.Second, beatEvery+beatSlack), "a round of a leader comes first")
+	require.Equal(t, 1, m.beatFor(1, late), "one long break is no reason")
 	require.Equal(t, 1, m.pass(crowdEvery, 0.9, 0, 0.1))
 	require.Equal(t, 1, m.beatFor(1, 2*beatsLate), "the first beat of a window has none before it")
-	require.Equal(t, 1, m.beatFor(1, beatEvery+beatsLate/2))
-	require.Equal(t, 2, m.beatFor(1, beatEvery+beatsLate/2))
+	require.Equal(t, 1, m.beatFor(1, late))
+	require.Equal(t, 2, m.beatFor(1, late))
 	require.Zero(t, m.beats.get())
 	require.Equal(t, 2, m.beatFor(time.Second, time.Second), "nobody listens now")
 	require.Equal(t, 2, m.pass(crowdEvery, 0.9, 0.9, 0.1), "the server rests first")

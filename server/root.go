@@ -150,6 +150,13 @@ func (r *root) openRoom() error {
 	return nil
 }
 
+// openDatabases opens the databases, whose work in the background has processors from the
+// beginning.
+func (r *root) openDatabases() error {
+	r.cpus = newProcessors(r.cfg.SyncEach, func() time.Duration { return r.loops.Awake() }, func() (slept, most time.Duration) { return r.loops.Syncing() })
+	return r.databases.open(r.live, r.cpus.work)
+}
+
 func (r *root) openQuorum() (err error) {
 	r.replicas.guarded = r.databases.catalog.Guarded
 	r.replicas.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.cfg.Cluster.on(), r.databases.catalog, r.log)
@@ -179,7 +186,7 @@ func (r *root) openFollowing() error {
 		r.mover = openForward(r.live, r.following, r.members, r.whereIsThePrimary, r.log)
 		r.forward = &netio.Forward{Mover: r.mover}
 	}
-	r.cpus = newProcessors(catalog, c.SyncEach, func() time.Duration { return r.loops.Awake() }, func() (slept, most time.Duration) { return r.loops.Syncing() })
+	r.cpus.watch(catalog)
 	r.log.info("%s", durability(c))
 	tellProtection(r.access, r.log)
 	tellDatabases(r.access, catalog)

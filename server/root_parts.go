@@ -34,7 +34,7 @@ func (r *root) parts() []part {
 		{"members", r.openMembers, nil},
 		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
 		{"last line", nil, quietly(r.logLast)},
-		{"databases", func() error { return r.databases.open(r.live) }, r.databases.close},
+		{"databases", r.openDatabases, r.databases.close},
 		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
 		{"PID file", nil, quietly(r.pid.remove)},
 		{"room", r.openRoom, quietly(func() { r.room.close() })},

@@ -157,14 +157,24 @@ func (c *checkpointer) run(s *Store) {
 			return
 		case <-c.wake:
 		}
-		for more := true; more && !c.quitting(); {
-			var err error
-			if more, err = s.step(); err != nil {
-				s.opts.Logger.Error("checkpoint: "+err.Error(), slog.String("path", s.path))
-				c.retryLater()
-			}
+		if err := c.work(s); err != nil {
+			s.opts.Logger.Error("checkpoint: "+err.Error(), slog.String("path", s.path))
+			c.retryLater()
 		}
 	}
+}
+
+// work does what there is to do.
+func (c *checkpointer) work(s *Store) error {
+	s.opts.Background(1)
+	defer s.opts.Background(-1)
+	for more := true; more && !c.quitting(); {
+		var err error
+		if more, err = s.step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *checkpointer) quitting() bool {

@@ -22,6 +22,9 @@ func Open(path string, o Options) (*Store, error) {
 	if o.Memory <= 0 {
 		o.Memory = procinfo.MemoryLimit()
 	}
+	if o.Background == nil {
+		o.Background = func(int) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -26,8 +26,9 @@ const mostEvents = 256
 //	Go's poller ─► outer ─► sockets ─► …
 //	                     └ armed: events of the sockets reach Go's poller
 //
-// During vigils the member is not armed. Otherwise each event would wake the thread that waits in
-// Go's poller, too.
+// The member is not armed during vigils, and from a poll that had not to wait until one that has.
+// Otherwise each event would wake the thread that waits in Go's poller, too: under load that was a
+// thousand times in a second, and each time it got into the leader's way.
 type poller struct {
 	file    *os.File
 	raw     syscall.RawConn // of file, which is the outer epoll
@@ -121,6 +122,9 @@ func (p *poller) poll(wait bool, vigil func(now time.Time) time.Duration) error 
 func (p *poller) asks(uintptr) bool {
 	p.asked++
 	if p.take() || !p.wait {
+		if p.asked == 1 && p.wait {
+			p.arm(false)
+		}
 		return true
 	}
 	if p.asked == 1 && p.keepVigil() {

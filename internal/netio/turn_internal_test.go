@@ -54,6 +54,22 @@ func TestATurnLetsThoseRunWhoseBytesHaveArrived(t *testing.T) {
 	require.LessOrEqual(t, late[rounds/2], int64(soon))
 }
 
+// The census finds a goroutine that waits for the only processor.
+func TestTheCensusFindsThoseWhoWait(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var c census
+	var wg sync.WaitGroup
+	wg.Go(func() {})
+	ready, spare := c.take()
+	require.True(t, ready)
+	require.False(t, spare)
+	wg.Wait()
+
+	runtime.GOMAXPROCS(64)
+	_, spare = c.take()
+	require.True(t, spare)
+}
+
 // All connections that come while a pass is under way go on when it is over, and the next pass is
 // due after turnEvery.
 func TestTurnsShareAPass(t *testing.T) {
