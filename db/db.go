@@ -142,8 +142,8 @@ type Options struct {
 
 	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
 
-	// Background is told 1 when a goroutine of a database file begins to work for long with nobody
-	// waiting for it, and -1 when that ends; nil: nobody wants to know. Any goroutine may call it.
+	// Background is told 1 when a checkpoint begins to work, and -1 when it ends; nil: nobody wants
+	// to know. Any goroutine may call it, with locks of the store held.
 	Background func(change int)
 
 	Logger *slog.Logger     // nil means silent

@@ -33,7 +33,8 @@ import (
 // what it has got and what was idle. It does so only as long as nobody stands in line then: threads
 // that wait for a core get a share of it, so beside many strangers a server with fewer threads has
 // less of the machine, and waits all the same. When more strangers come, or the processors are
-// needed, it takes them back and rests before the next attempt, longer after each failure.
+// needed, it takes them back and rests before the next attempt, longer after each failure. When
+// strangers go and leave a core, it takes one back without that.
 //
 // In a pause of the clients the number stays: the same ones are likely to come back, and a burst of
 // requests is over before a window is.
@@ -58,6 +59,7 @@ type crowd struct {
 	until  time.Time     // no processor is given up before
 	rest   time.Duration // the next rest
 	others float64       // threads of others, smoothed over some windows since then
+	left   float64       // cores that others leave, smoothed likewise
 	quiet  time.Time     // since when the server has hardly anything to do; zero: it has
 }
 
@@ -75,19 +77,24 @@ const (
 
 	othersWindows = 4 // others may need the cores for a window
 
-	// forgetAfter is how long a pause of the clients is until the number is the usual one again.
+	// In a pause of the clients the beat ends after deafAfter, and after forgetAfter the number is
+	// the usual one again.
+	deafAfter   = 5 * time.Second
 	forgetAfter = time.Minute
 
 	// These are parts of a core.
-	lineAt    = 0.02 // so much standing in line is worth an attempt: some requests wait for ms
+	lineAt    = 0.01 // so much standing in line, for each processor, is worth an attempt
 	crowdedAt = 0.25 // so much standing in line is a crowd: the example has 0.7 to 1.2
 	freeCore  = 0.5  // so much more than some cores is one more core
+	clearly   = 0.3  // so much more than that is one that others have left
+	mostly    = 0.75 // of the processors used, and the server has use for more
 	hardly    = 0.1  // of a processor is not used: the server has use for one more
 	quietAt   = 0.1  // a server that uses less has nobody who waits
 	tooMany   = 0.75 // so much more than there are cores is a thread too many
 
-	// looker is the thread of the look itself, which runs whenever one looks. With one processor it
-	// is the thread that has worked before.
+	// looker is the thread of the look itself, which runs whenever one looks. Where all processors
+	// are used, it is one of the threads that have worked before. The decision about an attempt
+	// leaves that out: the attempt tells.
 	looker = 1
 )
 
@@ -102,8 +109,10 @@ func (c *crowd) look(now time.Time, n, works int, sum cores) int {
 	} else if length >= crowdEvery {
 		w := windowOf(c.since, sum, length)
 		w.others = float64(c.busy)/float64(c.looks) - w.threads()
-		if n-max(0, c.given-works) > 1 {
+		if used := n - max(0, c.given-works); c.given == 0 && used > 1 {
 			w.others -= looker
+		} else {
+			w.others -= looker * min(1, max(0, float64(used)-w.threads()))
 		}
 		c.decide(now, n, works, w)
 		c.begin(now, sum)
@@ -117,7 +126,7 @@ func (c *crowd) rests(now time.Time, ran, since time.Duration) bool {
 		c.quiet = time.Time{}
 		return false
 	}
-	c.pause()
+	c.begun = time.Time{}
 	if c.quiet.IsZero() {
 		c.quiet = now
 	} else if now.Sub(c.quiet) >= forgetAfter {
@@ -126,8 +135,13 @@ func (c *crowd) rests(now time.Time, ran, since time.Duration) bool {
 	return true
 }
 
-// pause ends the window without a decision.
-func (c *crowd) pause() { c.begun, c.late, c.beat = time.Time{}, 0, time.Time{} }
+// deaf reports whether nobody need take the beat.
+func (c *crowd) deaf(now time.Time) bool {
+	return c.given == 0 || !c.quiet.IsZero() && now.Sub(c.quiet) >= deafAfter
+}
+
+// forgetBeats has the next beat be the first one.
+func (c *crowd) forgetBeats() { c.late, c.beat = 0, time.Time{} }
 
 // begin begins a window.
 func (c *crowd) begin(now time.Time, sum cores) {
@@ -165,13 +179,16 @@ func (c *crowd) decide(now time.Time, n, works int, w window) {
 	case works > 0: // the threads that work now end soon
 	case c.given == 0:
 		left := max(1, int(math.Ceil(w.ran+w.idle-freeCore)))
-		if w.waited >= lineAt && left < n && fit(left, n, w.others) && !now.Before(c.until) {
-			c.given, c.gaveAt, c.others = n-left, now, w.others
+		if w.waited >= lineAt*float64(n) && left < n && fit(left, n, w.others) && !now.Before(c.until) {
+			c.given, c.gaveAt, c.others, c.left = n-left, now, w.others, float64(left)
 		}
 	default:
 		c.others += (w.others - c.others) / othersWindows
+		c.left += (w.ran + w.idle - freeCore - clearly - c.left) / othersWindows
 		if !fit(used, n, c.others) {
 			c.takeBack(now)
+		} else if left := int(math.Ceil(c.left)); left > used && w.ran >= mostly*float64(used) {
+			c.given = max(0, n-left) // strangers have gone
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 
 	// coldFor is how long the spare processors stay after the latest cold pages.
 	coldFor = 5 * time.Second
+
+	worksOn = 500 * time.Millisecond // behind a checkpoint, it counts as one that works
 )
 
 // processors sets how many goroutines Go runs at once (GOMAXPROCS).
@@ -34,8 +37,8 @@ const (
 // others use the cores: see crowd, which says why. So the spare processors exist only while pages
 // have to be read: the system counts such pages as major faults of the process.
 //
-// A checkpoint, or a compaction, has a processor of its own while it works, as long as there are no
-// more of them than the machine has cores.
+// A checkpoint has a processor of its own while it works, as long as there are no more of them than
+// the machine has cores.
 //
 // With -oas there are spare processors, too. The leader of a group waits in an fsync most of the
 // time, with a processor that Go takes away from it only after a while. But where the disk is so
@@ -59,8 +62,11 @@ type processors struct {
 	until time.Time     // the spare processors stay until then
 	slept time.Duration // in fsyncs, at the latest look
 	led   time.Time     // leaders of loops wait for the disk for a part of the time, until then
-	works int           // checkpoints and compactions that work
 	crowd crowd
+
+	works  atomic.Int32  // checkpoints that work
+	worked atomic.Int64  // when the latest one ended, as nanoseconds since 1970
+	begins chan struct{} // of one: a checkpoint has begun
 }
 
 // usage is what the system counts of this process.
@@ -75,28 +81,47 @@ func newProcessors(syncEach bool, awake func() time.Duration, syncing func() (sl
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	p := &processors{syncEach: syncEach, beats: newPace(), syncing: syncing}
+	p := &processors{syncEach: syncEach, beats: newPace(), syncing: syncing, begins: make(chan struct{}, 1)}
 	p.usage, p.change = usageSoFar, useProcessors
 	p.cores = figuresWith(awake, syncing)
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	return p
 }
 
-// work notes that a checkpoint or a compaction begins to work, or ends it with -1. A nil
-// *processors does nothing.
+// work notes that a checkpoint begins to work, or ends it with -1. It never waits: a change of the
+// number does, for a collection of garbage for example. A nil *processors does nothing.
 func (p *processors) work(change int) {
 	if p == nil {
 		return
 	}
+	if p.works.Add(int32(change)); change < 0 {
+		p.worked.Store(time.Now().UnixNano())
+		return
+	}
+	select {
+	case p.begins <- struct{}{}:
+	default:
+	}
+}
+
+// working returns how many checkpoints work, or have a moment ago: often the next one follows.
+func (p *processors) working(now time.Time) int {
+	works := int(p.works.Load())
+	if works == 0 && now.UnixNano()-p.worked.Load() < int64(worksOn) {
+		return 1
+	}
+	return works
+}
+
+// attend gives a checkpoint its processor.
+func (p *processors) attend(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.works += change
-	p.crowd.pause()
-	p.give()
+	p.give(now)
 }
 
 // give gives up the processors that the crowd is to have. The caller holds mu.
-func (p *processors) give() { p.set(p.spare, max(0, p.crowd.given-p.works)) }
+func (p *processors) give(now time.Time) { p.set(p.spare, max(0, p.crowd.given-p.working(now))) }
 
 // useProcessors sets the number that Go chooses, which follows the machine and the limits of a
 // container, with the spare processors, or with fewer.
@@ -138,27 +163,29 @@ func (p *processors) look(now time.Time) {
 	if p.onDisk && (p.syncEach && now.After(p.led) || now.Before(p.until)) {
 		p.crowd = crowd{}
 		p.set(true, 0)
+		p.listen(now)
 		return
 	}
 	p.set(false, p.fewer) // without the spare ones, before the processors are counted
 	if !p.crowd.rests(now, p.known.ran-last.ran, now.Sub(at)) {
-		sum, err := p.cores()
-		if err != nil {
-			return // the system has no figures
+		if sum, err := p.cores(); err != nil {
+			p.crowd = crowd{} // the system has no figures
+		} else {
+			p.crowd.look(now, p.number()+p.fewer, p.working(now), sum)
 		}
-		p.crowd.look(now, p.number()+p.fewer, p.works, sum)
 	}
-	p.give()
-	p.listen()
+	p.give(now)
+	p.listen(now)
 }
 
 // beat takes back the processors that were given up, when its calls, which come in the rhythm of
 // beats, are too late.
-func (p *processors) beat(now time.Time) {
+func (p *processors) beat(now func() time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.crowd.heard(now) {
+	if p.crowd.heard(now()) { // after the wait for mu, which is not the fault of too few processors
 		p.set(false, 0)
+		p.beats.set(0)
 	}
 }
 
@@ -170,13 +197,13 @@ func (p *processors) set(spare bool, fewer int) {
 	}
 	p.spare, p.fewer = spare, fewer
 	p.change(spare, fewer)
-	p.listen()
+	p.crowd.forgetBeats()
 }
 
 // listen has the beat taken while there are fewer processors and somebody may keep one. The caller
 // holds mu.
-func (p *processors) listen() {
-	if p.fewer > 0 && p.crowd.quiet.IsZero() {
+func (p *processors) listen(now time.Time) {
+	if p.fewer > 0 && !p.crowd.deaf(now) {
 		p.beats.set(beatEvery)
 	} else {
 		p.beats.set(0)

@@ -31,7 +31,7 @@ func pretend(own int) *pretended {
 		cores:   func() (cores, error) { m.asked++; return m.sum, m.err },
 		number:  func() int { return m.number },
 		syncing: func() (slept, most time.Duration) { return m.synced, 0 },
-		beats:   newPace(),
+		beats:   newPace(), begins: make(chan struct{}, 1),
 	}
 	m.processors.change = func(spare bool, fewer int) {
 		m.number = own - fewer
@@ -47,7 +47,7 @@ func pretend(own int) *pretended {
 func (m *pretended) pass(d time.Duration, ran, waited, idle float64) int {
 	for end := m.now.Add(d); m.now.Before(end); {
 		m.sum.busy = int(math.Round(ran + waited + m.others))
-		if m.number > 1 {
+		if float64(m.number)-ran-waited > 0.5 {
 			m.sum.busy += looker
 		}
 		m.now = m.now.Add(processorsEvery)
@@ -71,7 +71,7 @@ func (m *pretended) passUntil(number int, d time.Duration, ran, waited, idle flo
 func (m *pretended) beatFor(d, interval time.Duration) int {
 	for end := m.now.Add(d); m.now.Before(end); {
 		m.now = m.now.Add(interval)
-		m.beat(m.now)
+		m.beat(func() time.Time { return m.now })
 	}
 	return m.number
 }
@@ -137,7 +137,7 @@ func TestACrowdLeavesFewerProcessors(t *testing.T) {
 		{"nearly alone", 2, 2, 0.9, 0.1, 1, 0},
 		{"it needs both", 2, 2, 1.7, 0.4, 0, 1},
 		{"somebody else needs a little", 2, 2, 0.9, 0.3, 0.8, 0.5},
-		{"a crowd with fewer processors too", 2, 2, 0.9, 0.9, 0, 2.2},
+		{"a crowd with fewer processors too", 2, 2, 0.9, 0.9, 0, 3.2},
 		{"a machine of one core", 1, 1, 0.5, 0.5, 0, 1},
 		{"eight cores, half of them taken", 8, 4, 3.5, 2, 0.6, 4},
 		{"hardly a core is left", 8, 1, 0.1, 2, 0, 7},
@@ -186,7 +186,9 @@ func TestProcessorsComeBack(t *testing.T) {
 // In a pause of the clients the number stays, without a beat, and for a minute.
 func TestAPauseKeepsTheNumber(t *testing.T) {
 	m := crowded(t)
-	require.Equal(t, 1, m.pass(forgetAfter, 0.01, 0, 1))
+	require.Equal(t, 1, m.pass(deafAfter, 0.01, 0, 1))
+	require.Equal(t, beatEvery, m.beats.get())
+	require.Equal(t, 1, m.pass(forgetAfter-deafAfter, 0.01, 0, 1))
 	require.Zero(t, m.beats.get())
 	asked := m.asked
 	require.Equal(t, 1, m.pass(forgetAfter/2, 0.9, 0, 0.2), "they have come back in time")
@@ -196,20 +198,31 @@ func TestAPauseKeepsTheNumber(t *testing.T) {
 	require.Zero(t, m.beats.get())
 }
 
-// A checkpoint has a processor more while it works, whatever the windows say, and late beats of the
-// time before it count no longer.
+// A checkpoint has a processor more while it works, and a moment longer, whatever the windows say,
+// and late beats of the time before count no longer.
 func TestACheckpointHasAProcessorMore(t *testing.T) {
 	m := crowded(t)
-	m.work(1)
+	work := func(change int) {
+		m.work(change)
+		select {
+		case <-m.begins:
+			m.attend(m.now)
+		default:
+		}
+		if change < 0 {
+			m.worked.Store(m.now.UnixNano())
+		}
+	}
+	work(1)
 	require.Equal(t, 2, m.number)
-	require.Zero(t, m.beats.get())
 	require.Equal(t, 2, m.pass(time.Minute, 1.6, 0.9, 0))
-	m.work(1)
+	require.Zero(t, m.beats.get())
+	work(1)
 	require.Equal(t, 2, m.number, "no more than there are cores")
-	m.work(-1)
-	require.Equal(t, 2, m.number)
-	m.work(-1)
-	require.Equal(t, 1, m.number)
+	work(-1)
+	work(-1)
+	require.Equal(t, 2, m.pass(worksOn-processorsEvery, 0.9, 0, 0.1))
+	require.Equal(t, 1, m.pass(2*processorsEvery, 0.9, 0, 0.1))
 	require.Equal(t, beatEvery, m.beats.get())
 	require.Equal(t, 1, m.beatFor(1, 2*beatsLate), "the first beat has none before it")
 
@@ -217,15 +230,27 @@ func TestACheckpointHasAProcessorMore(t *testing.T) {
 	none.work(1)
 
 	m = pretend(2)
-	m.work(1)
+	work(1)
 	require.Equal(t, 2, m.pass(time.Minute, 0.9, 0.9, 0.1), "nothing is given up meanwhile")
 
 	m = pretend(8)
 	m.others = 5
 	require.Equal(t, 2, m.passUntil(2, 2*crowdEvery, 0.9, 0.9, 1.5))
-	m.work(1)
+	work(1)
 	require.Equal(t, 3, m.pass(time.Minute, 1.5, 0, 3), "it has enough")
 	require.Equal(t, 8, m.pass(2*crowdEvery, 2.95, 0, 3), "it needs more")
+}
+
+// When strangers have gone, a server of many processors has more of them again, although it never
+// used all that it had to the full.
+func TestStrangersGo(t *testing.T) {
+	m := pretend(8)
+	m.others = 5
+	require.Equal(t, 3, m.passUntil(3, 2*crowdEvery, 2.5, 1, 0.5))
+	require.Equal(t, 3, m.pass(time.Minute, 2.7, 0, 0.5))
+	m.others = 0
+	require.Equal(t, 3, m.pass(time.Minute, 1.5, 0, 6), "it has enough")
+	require.Greater(t, m.pass(2*othersWindows*crowdEvery, 2.7, 0, 5), 6)
 }
 
 // A server that waits awake for news has no use for more processors.

@@ -82,7 +82,8 @@ func (r *root) begin() error {
 	})
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
-		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })
+		r.timers.on(r.cpus.begins, func() { r.cpus.attend(time.Now()) })
+		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now) })
 	}
 	if r.loops != nil {
 		spread := newSpread(r.loops)

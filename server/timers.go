@@ -46,6 +46,20 @@ func (t *timers) paced(p *pace, action func()) {
 	t.wg.Go(func() { p.run(t.quit, func() { _ = rescue.Do(t.log.Logger, backgroundWork, action) }) })
 }
 
+// on calls action for each news.
+func (t *timers) on(news <-chan struct{}, action func()) {
+	t.wg.Go(func() {
+		for {
+			select {
+			case <-t.quit:
+				return
+			case <-news:
+				_ = rescue.Do(t.log.Logger, backgroundWork, action)
+			}
+		}
+	})
+}
+
 // close returns after the last action has ended.
 func (t *timers) close() {
 	close(t.quit)

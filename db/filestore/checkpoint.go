@@ -237,6 +237,8 @@ func (s *Store) checkpoint(clean bool) error {
 
 // checkpointLocked flushes everything applied so far. The caller holds runMu.
 func (s *Store) checkpointLocked(clean bool) error {
+	s.opts.Background(1)
+	defer s.opts.Background(-1)
 	o := s.freeze()
 	if err := s.flushTo(o, clean); err != nil {
 		return err

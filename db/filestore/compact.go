@@ -135,8 +135,6 @@ func (s *Store) beginCompaction(o CompactOptions, suffix string) (*Compaction, e
 	}
 	go func() {
 		procinfo.TakeLongTurns() // clients come first
-		s.opts.Background(1)
-		defer s.opts.Background(-1)
 		err := errors.New("a fault of the server, its log has more")
 		defer func() { s.compactor.end(c, err) }()
 		_ = rescue.Do(s.opts.Logger, "the compaction of "+s.path, func() { err = s.compact(c, suffix) })

@@ -85,8 +85,8 @@ type Options struct {
 	// the control group of this process. Lookups in a larger file tell the system what they read.
 	Memory int64
 
-	// Background is told 1 when a goroutine begins to work for long with nobody waiting for it, and
-	// -1 when that ends; nil: nobody wants to know. Any goroutine may call it.
+	// Background is told 1 when a checkpoint begins to work, and -1 when it ends; nil: nobody wants
+	// to know. Any goroutine may call it, with locks of the store held.
 	Background func(change int)
 
 	Logger *slog.Logger // nil means silent

@@ -36,9 +36,10 @@ import (
 // for it. All connections that would yield meanwhile wait for the same descriptor, so the queues
 // run dry, a processor asks the netpoller, and the answer holds C as well.
 //
-// Where a processor has nothing to do, there is no turn: its thread asks the netpoller, and takes
-// whoever becomes ready. A runtime.Gosched would only wake another thread of Go, which takes over
-// the goroutine that yields as often as not.
+// Between two passes a connection yields only if some goroutine is ready and waits for a processor.
+// Where a processor is idle, a runtime.Gosched would wake another thread of Go for nothing, which
+// takes over the goroutine that yields as often as not. It is no reason to leave out the pass: the
+// thread that asks the netpoller may have found work meanwhile, and nobody else asks then.
 //
 // # What was rejected
 //
@@ -54,27 +55,18 @@ const turnEvery = time.Millisecond
 
 // turns lets connections that never wait go through the netpoller. The zero value is ready for use.
 type turns struct {
-	mu     sync.Mutex // protects the fields below
-	census census
+	mu     sync.Mutex      // protects the fields below
 	next   time.Time       // when the next pass is due
 	pass   chan struct{}   // closed when the pass under way is over; nil: there is none
 	opened bool            // event has been set, or there is no descriptor to be had
 	file   *os.File        // an eventfd; closed by the garbage collector
-	event  syscall.RawConn // of file
+	event  syscall.RawConn // of file; nil: there is no descriptor
+	ready  [1]metrics.Sample
 }
 
 // take lets other goroutines run. Once in turnEvery it lets those run as well whose bytes have
 // arrived without the scheduler's knowledge.
 func (t *turns) take() {
-	t.mu.Lock()
-	ready, spare := t.census.take()
-	t.mu.Unlock()
-	if spare {
-		if ready {
-			runtime.Gosched()
-		}
-		return
-	}
 	pass, first := t.join(time.Now())
 	switch {
 	case first:
@@ -82,7 +74,7 @@ func (t *turns) take() {
 		t.end()
 	case pass != nil:
 		<-pass
-	case ready:
+	case t.someReady():
 		runtime.Gosched()
 	}
 }
@@ -141,19 +133,18 @@ func (t *turns) askNetpoller() {
 	})
 }
 
-// census asks the Go scheduler about its goroutines. The zero value is ready for use.
-type census struct{ samples [3]metrics.Sample }
-
-// take reports whether goroutines are ready and wait for a processor, and whether there is one to
-// spare, which is there for those who become ready, and whose thread asks the netpoller. It takes
-// 0.1 µs. A goroutine in a system call may have a processor, so it counts as one that has.
-func (c *census) take() (ready, spare bool) {
-	if c.samples[0].Name == "" {
-		c.samples[0].Name = "/sched/goroutines/runnable:goroutines"
-		c.samples[1].Name = "/sched/goroutines/running:goroutines"
-		c.samples[2].Name = "/sched/goroutines/not-in-go:goroutines"
+// someReady asks the Go scheduler whether goroutines are ready and wait for a processor. That takes
+// 0.1 µs. It says so without asking while somebody else asks, since they would wait for each
+// other, and where there are no passes, since timers need a turn then.
+func (t *turns) someReady() bool {
+	if !t.mu.TryLock() {
+		return true
 	}
-	metrics.Read(c.samples[:])
-	used := c.samples[1].Value.Uint64() + c.samples[2].Value.Uint64()
-	return c.samples[0].Value.Uint64() > 0, used < uint64(runtime.GOMAXPROCS(0))
+	defer t.mu.Unlock()
+	if t.event == nil {
+		return true
+	}
+	t.ready[0].Name = "/sched/goroutines/runnable:goroutines"
+	metrics.Read(t.ready[:])
+	return t.ready[0].Value.Uint64() > 0
 }

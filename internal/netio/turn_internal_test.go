@@ -54,20 +54,27 @@ func TestATurnLetsThoseRunWhoseBytesHaveArrived(t *testing.T) {
 	require.LessOrEqual(t, late[rounds/2], int64(soon))
 }
 
-// The census finds a goroutine that waits for the only processor.
-func TestTheCensusFindsThoseWhoWait(t *testing.T) {
+// Between passes others have a turn if one of them waits for the only processor, and in doubt.
+func TestATurnForThoseWhoWait(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var c census
+	turns := turns{next: time.Now().Add(time.Hour)}
+	require.True(t, turns.openLocked())
+	var ran atomic.Bool
 	var wg sync.WaitGroup
-	wg.Go(func() {})
-	ready, spare := c.take()
-	require.True(t, ready)
-	require.False(t, spare)
+	wg.Go(func() { ran.Store(true) })
+	require.True(t, turns.someReady())
+	for range 100 { // now and then the one that yields is the next one
+		turns.take()
+	}
+	require.True(t, ran.Load())
 	wg.Wait()
+	require.Eventually(t, func() bool { return !turns.someReady() }, 10*time.Second, time.Microsecond)
 
-	runtime.GOMAXPROCS(64)
-	_, spare = c.take()
-	require.True(t, spare)
+	turns.mu.Lock()
+	require.True(t, turns.someReady(), "somebody asks")
+	turns.mu.Unlock()
+	turns.event = nil
+	require.True(t, turns.someReady(), "there are no passes")
 }
 
 // All connections that come while a pass is under way go on when it is over, and the next pass is
