@@ -47,12 +47,13 @@ import (
 // What was rejected: threads of higher priority, for which a server has no right, and shorter turns
 // of the system's scheduler, which would have to be the turns of the others.
 type crowd struct {
-	begun time.Time // of the window
-	since cores     // its figures at the beginning
-	looks int       // in the window
-	busy  int       // sum of what they have found: threads that run or stand in line, of all processes
-	late  time.Duration
-	beat  time.Time // latest one in the window; zero: none
+	begun     time.Time // of the window
+	since     cores     // its figures at the beginning
+	looks     int       // in the window
+	busy      int       // sum of what they have found: threads that run or stand in line, of all processes
+	late      time.Duration
+	beat      time.Time // latest one in the window; zero: none
+	heardFrom time.Time // when late began to be counted
 
 	given  int           // processors given up
 	gaveAt time.Time     // when they were
@@ -176,19 +177,22 @@ func (c *crowd) decide(now time.Time, n, works int, w window) {
 	switch {
 	case c.given > 0 && w.idle >= freeCore && w.ran >= float64(used)-hardly:
 		c.takeBack(now)
-	case works > 0: // the threads that work now end soon
 	case c.given == 0:
 		left := max(1, int(math.Ceil(w.ran+w.idle-freeCore)))
-		if w.waited >= lineAt*float64(n) && left < n && fit(left, n, w.others) && !now.Before(c.until) {
+		if works == 0 && w.waited >= lineAt*float64(n) && left < n && fit(left, n, w.others) && !now.Before(c.until) {
 			c.given, c.gaveAt, c.others, c.left = n-left, now, w.others, float64(left)
 		}
 	default:
-		c.others += (w.others - c.others) / othersWindows
 		c.left += (w.ran + w.idle - freeCore - clearly - c.left) / othersWindows
-		if !fit(used, n, c.others) {
+		if left := int(math.Ceil(c.left)); left > used && w.ran >= mostly*float64(used) {
+			c.given = min(c.given, max(0, n-left+works)) // strangers have gone
+			return
+		}
+		if works > 0 {
+			return // a checkpoint's thread may be one too many, and ends soon
+		}
+		if c.others += (w.others - c.others) / othersWindows; !fit(used, n, c.others) {
 			c.takeBack(now)
-		} else if left := int(math.Ceil(c.left)); left > used && w.ran >= mostly*float64(used) {
-			c.given = max(0, n-left) // strangers have gone
 		}
 	}
 }
@@ -203,6 +207,9 @@ func (c *crowd) heard(now time.Time) bool {
 	if c.given == 0 {
 		return false
 	}
+	if now.Sub(c.heardFrom) >= crowdEvery { // in a pause no window ends
+		c.late, c.heardFrom = 0, now
+	}
 	if !c.beat.IsZero() {
 		c.late += max(0, now.Sub(c.beat)-beatEvery-beatSlack)
 	}
@@ -212,6 +219,14 @@ func (c *crowd) heard(now time.Time) bool {
 	}
 	c.takeBack(now)
 	return true
+}
+
+// fail ends an attempt, if there is one, because nothing is known any more.
+func (c *crowd) fail(now time.Time) {
+	c.begun = time.Time{}
+	if c.given > 0 {
+		c.takeBack(now)
+	}
 }
 
 // takeBack ends an attempt that has failed.

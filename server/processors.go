@@ -94,8 +94,10 @@ func (p *processors) work(change int) {
 	if p == nil {
 		return
 	}
-	if p.works.Add(int32(change)); change < 0 {
+	if change < 0 {
 		p.worked.Store(time.Now().UnixNano())
+	}
+	if p.works.Add(int32(change)); change < 0 {
 		return
 	}
 	select {
@@ -107,7 +109,8 @@ func (p *processors) work(change int) {
 // working returns how many checkpoints work, or have a moment ago: often the next one follows.
 func (p *processors) working(now time.Time) int {
 	works := int(p.works.Load())
-	if works == 0 && now.UnixNano()-p.worked.Load() < int64(worksOn) {
+	since := now.UnixNano() - p.worked.Load() // less than 0 if the clock was set back
+	if works == 0 && since >= 0 && since < int64(worksOn) {
 		return 1
 	}
 	return works
@@ -118,6 +121,7 @@ func (p *processors) attend(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.give(now)
+	p.listen(now)
 }
 
 // give gives up the processors that the crowd is to have. The caller holds mu.
@@ -169,7 +173,7 @@ func (p *processors) look(now time.Time) {
 	p.set(false, p.fewer) // without the spare ones, before the processors are counted
 	if !p.crowd.rests(now, p.known.ran-last.ran, now.Sub(at)) {
 		if sum, err := p.cores(); err != nil {
-			p.crowd = crowd{} // the system has no figures
+			p.crowd.fail(now) // the system has no figures
 		} else {
 			p.crowd.look(now, p.number()+p.fewer, p.working(now), sum)
 		}

@@ -188,7 +188,8 @@ func TestAPauseKeepsTheNumber(t *testing.T) {
 	m := crowded(t)
 	require.Equal(t, 1, m.pass(deafAfter, 0.01, 0, 1))
 	require.Equal(t, beatEvery, m.beats.get())
-	require.Equal(t, 1, m.pass(forgetAfter-deafAfter, 0.01, 0, 1))
+	require.Equal(t, 1, m.beatFor(deafAfter, beatEvery+beatSlack+100*time.Microsecond), "some of them a little late")
+	require.Equal(t, 1, m.pass(forgetAfter-2*deafAfter, 0.01, 0, 1))
 	require.Zero(t, m.beats.get())
 	asked := m.asked
 	require.Equal(t, 1, m.pass(forgetAfter/2, 0.9, 0, 0.2), "they have come back in time")
@@ -251,6 +252,13 @@ func TestStrangersGo(t *testing.T) {
 	m.others = 0
 	require.Equal(t, 3, m.pass(time.Minute, 1.5, 0, 6), "it has enough")
 	require.Greater(t, m.pass(2*othersWindows*crowdEvery, 2.7, 0, 5), 6)
+
+	m = pretend(8)
+	m.others = 5
+	require.Equal(t, 3, m.passUntil(3, 2*crowdEvery, 2.5, 1, 0.5))
+	m.others = 0
+	m.work(1)
+	require.Greater(t, m.pass(4*othersWindows*crowdEvery, 3.5, 0, 4), 4, "while a checkpoint works, too")
 }
 
 // A server that waits awake for news has no use for more processors.
@@ -312,6 +320,13 @@ func TestWithoutFiguresTheNumberStays(t *testing.T) {
 	m := pretend(2)
 	m.err = errors.New("no figures")
 	require.Equal(t, 2, m.pass(time.Minute, 0.9, 0.9, 0))
+
+	m = crowded(t)
+	m.err = errors.New("no more descriptors")
+	require.Equal(t, 2, m.pass(processorsEvery, 0.9, 0, 0.1), "or the usual one comes back")
+	m.err = nil
+	require.Equal(t, 2, m.pass(leastRest-crowdEvery, 0.9, 0.9, 0.1))
+	require.Equal(t, 1, m.passUntil(1, 3*crowdEvery, 0.9, 0.9, 0.1))
 }
 
 // The numbers follow Go's own choice, which returns without a change.
