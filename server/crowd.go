@@ -47,13 +47,13 @@ import (
 // What was rejected: threads of higher priority, for which a server has no right, and shorter turns
 // of the system's scheduler, which would have to be the turns of the others.
 type crowd struct {
-	begun     time.Time // of the window
-	since     cores     // its figures at the beginning
-	looks     int       // in the window
-	busy      int       // sum of what they have found: threads that run or stand in line, of all processes
-	late      time.Duration
-	beat      time.Time // latest one in the window; zero: none
-	heardFrom time.Time // when late began to be counted
+	begun     time.Time     // of the window
+	since     cores         // its figures at the beginning
+	looks     int           // in the window
+	busy      int           // sum of what they have found: threads that run or stand in line, of all processes
+	late      time.Duration // sum of what beats came late
+	beat      time.Time     // latest one in the window; zero: none
+	heardFrom time.Time     // when late began to be counted
 
 	given  int           // processors given up
 	gaveAt time.Time     // when they were

@@ -183,7 +183,7 @@ func TestProcessorsComeBack(t *testing.T) {
 	require.Zero(t, m.beats.get())
 }
 
-// In a pause of the clients the number stays, without a beat, and for a minute.
+// In a pause of the clients the number stays for a minute. The beat ends before that.
 func TestAPauseKeepsTheNumber(t *testing.T) {
 	m := crowded(t)
 	require.Equal(t, 1, m.pass(deafAfter, 0.01, 0, 1))
@@ -316,7 +316,7 @@ func TestLateBeatsBringTheProcessorsBack(t *testing.T) {
 	require.Equal(t, 1, m.passUntil(1, leastRest, 0.9, 0.9, 0.1))
 }
 
-func TestWithoutFiguresTheNumberStays(t *testing.T) {
+func TestWithoutFiguresTheNumberIsTheUsualOne(t *testing.T) {
 	m := pretend(2)
 	m.err = errors.New("no figures")
 	require.Equal(t, 2, m.pass(time.Minute, 0.9, 0.9, 0))

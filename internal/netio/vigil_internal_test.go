@@ -77,7 +77,7 @@ func TestDisturbedVigilsEnd(t *testing.T) {
 
 // A poller hears of everything, awake and asleep, however both follow on each other.
 func TestPollersHearAwakeAndAsleep(t *testing.T) {
-	const rounds = 600
+	const rounds = 3000
 	l := idleLoops(t, 1).loops[0]
 	c, bare, client := bareConn(t, l.all)
 	c.RestIn(func() {})
