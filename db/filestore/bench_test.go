@@ -48,7 +48,7 @@ func BenchmarkApply(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
 		change := benchUpdates(40)
 		for b.Loop() {
-			s.view.Swap(newView(newOverlay(0, s.lww))).release()
+			s.view.Swap(newView(newOverlay(s.reserve, 0, s.lww))).release()
 			for i := range 2 * benchRecords {
 				s.Apply(update.Stamp(i+1), change(i%benchRecords))
 			}

@@ -115,8 +115,9 @@ type Store struct {
 	followed followed   // guarded by applyMu
 	removals pruner
 	prepared memstore.Prepared
-	finished bool // by Finish, whose caller is alone
-	made     bool // by Open: there was no file before
+	reserve  *memstore.Reserve // memory of overlays that are written, for the next ones
+	finished bool              // by Finish, whose caller is alone
+	made     bool              // by Open: there was no file before
 
 	bulkReads sync.Pool // of *bulkRead
 
@@ -149,6 +150,10 @@ type checkpointer struct {
 	times *metrics.Histogram // of checkpoints, in nanoseconds
 }
 
+// reserveShare times the limit of an overlay is kept of the memory of overlays that are written:
+// when writers are so fast that the brake begins, all overlays find their memory there.
+const reserveShare = brakeAt
+
 // init makes s ready for a file, or for the lack of one, with the description m.
 func (s *Store) init(m Meta) {
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
@@ -160,7 +165,8 @@ func (s *Store) init(m Meta) {
 	s.cp.init()
 	s.compactor.init()
 	s.removals = pruner{file: s.file, desc: &s.desc, limit: s.opts.Removals}
-	s.view.Store(newView(newOverlay(m.Stamp, s.lww)))
+	s.reserve = memstore.NewReserve(reserveShare * s.opts.Limit)
+	s.view.Store(newView(newOverlay(s.reserve, m.Stamp, s.lww)))
 }
 
 func (c *checkpointer) init() {
@@ -283,7 +289,7 @@ func (s *Store) freezeOverlay() *overlay {
 	s.freezes++
 	o.flush, o.clearedBy = s.freezes, s.cleared
 	o.memory = o.tree.Bytes()
-	s.view.Store(newView(append([]*overlay{newOverlay(o.stamp, s.lww)}, old.overlays...)...))
+	s.view.Store(newView(append([]*overlay{newOverlay(s.reserve, o.stamp, s.lww)}, old.overlays...)...))
 	old.release()
 	s.brake.active.Store(0)
 	s.countFrozen()

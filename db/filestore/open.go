@@ -133,8 +133,9 @@ func (s *Store) Discard() error {
 // closeFile leaves an empty view, so that a reader that comes too late gets the error of the closed
 // file.
 func (s *Store) closeFile() error {
-	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww)))
+	old := s.view.Swap(newView(newOverlay(s.reserve, s.Meta().Stamp, s.lww)))
 	old.release()
+	s.reserve.Close()
 	if s.file == nil { // it is Absent
 		return nil
 	}

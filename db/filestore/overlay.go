@@ -50,8 +50,9 @@ type followed struct {
 	at    update.Stamp // of the note
 }
 
-func newOverlay(at update.Stamp, lww bool) *overlay {
-	return &overlay{tree: memstore.NewTree(), lww: lww, stamp: at}
+// newOverlay returns an empty overlay, whose memory comes from the overlays that were before it.
+func newOverlay(from *memstore.Reserve, at update.Stamp, lww bool) *overlay {
+	return &overlay{tree: memstore.NewTreeOn(from), lww: lww, stamp: at}
 }
 
 // apply changes the overlay; readers see all of ups or nothing. It returns the memory that the

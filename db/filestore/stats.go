@@ -43,6 +43,7 @@ func (s *Store) Reusable() int64 {
 // Stats is what a Store has done since it was opened, and what is left to do.
 type Stats struct {
 	OverlayBytes int64              // memory of the updates that are not in the file
+	ReserveBytes int64              // memory of earlier updates that is kept for the next ones
 	Runs         int64              // runs in the file that are not merged
 	Fill         float64            // how far the debt is, see brake.go: 0 none, 1 writers stop
 	Checkpoints  *metrics.Histogram // durations of flushes in nanoseconds, failed ones included
@@ -56,7 +57,8 @@ type Stats struct {
 // Stats returns the figures. It may be called at any time.
 func (s *Store) Stats() Stats {
 	b := &s.brake
-	st := Stats{OverlayBytes: b.memory(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times, Compaction: s.compactor.stats()}
+	st := Stats{OverlayBytes: b.memory(), ReserveBytes: s.reserve.Bytes(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times}
+	st.Compaction = s.compactor.stats()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st.Err, st.MergeErr, st.Stalls, st.Stalled = b.err, b.unmerged, b.stalls, b.stalled

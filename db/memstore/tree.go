@@ -52,6 +52,15 @@ func NewTree() *Tree {
 	return &Tree{arena: slab.New()}
 }
 
+// A Reserve keeps the memory of Trees that were freed for the next ones, see slab.Reserve.
+type Reserve = slab.Reserve
+
+// NewReserve returns an empty Reserve that keeps up to limit bytes.
+func NewReserve(limit int64) *Reserve { return slab.NewReserve(limit) }
+
+// NewTreeOn returns an empty Tree that takes its memory from a Reserve, and gives it back there.
+func NewTreeOn(r *Reserve) *Tree { return &Tree{arena: slab.NewOn(r)} }
+
 // releaseCleared gives memory back. The caller holds writer, and not mu.
 func (t *Tree) releaseCleared() {
 	for _, a := range t.cleared {

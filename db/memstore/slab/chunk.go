@@ -36,13 +36,24 @@ func (a *Arena) newChunk(k kind) uint32 {
 		number = a.spare[n-1]
 		a.spare = a.spare[:n-1]
 	} else {
-		number = a.mapChunk(chunkSize)
-		if m := &a.meta[number]; a.mapped.Load() > hugeFrom && !m.heap {
-			preferHuge(a.chunk(number))
-			m.huge = true
-		}
+		number = a.furtherChunk()
 	}
 	a.meta[number].kind = k
+	return number
+}
+
+// furtherChunk returns a chunk that the arena did not have before.
+func (a *Arena) furtherChunk() uint32 {
+	if k, ok := a.reserve.take(); ok {
+		number := a.place(k.mem, false)
+		a.meta[number].huge = k.huge
+		return number
+	}
+	number := a.mapChunk(chunkSize)
+	if m := &a.meta[number]; a.mapped.Load() > hugeFrom && !m.heap {
+		preferHuge(a.chunk(number))
+		m.huge = true
+	}
 	return number
 }
 

@@ -10,7 +10,8 @@
 // blocks cost the collector nothing.
 //
 // From the top down: span.go allocates and frees blocks, chunk.go maps memory, pin.go keeps large
-// blocks for readers, reaper.go gives memory back, this file has the Arena and finds blocks, and
+// blocks for readers, reaper.go gives memory back, reserve.go
+// keeps memory for further Arenas, this file has the Arena and finds blocks, and
 // class.go has the sizes.
 package slab
 
@@ -46,8 +47,9 @@ type Arena struct {
 	spare  []uint32                 // chunks without blocks, kept for reuse
 	gone   []uint32                 // chunk numbers to be used again
 
-	pins   pins
-	reaper *reaper
+	pins    pins
+	reaper  *reaper
+	reserve *Reserve // nil: released chunks go back to the operating system
 
 	used   atomic.Int64
 	mapped atomic.Int64
@@ -68,6 +70,7 @@ type chunkMeta struct {
 	kind kind
 	heap bool   // from Go's heap, because a mapping could not be had
 	huge bool   // on huge pages
+	cool bool   // some of its pages were given back
 	busy uint32 // spans with blocks
 }
 
@@ -109,10 +112,18 @@ func New() *Arena {
 	return a
 }
 
+// NewOn returns an empty Arena whose chunks come from a Reserve, and go there when the Arena is
+// released.
+func NewOn(r *Reserve) *Arena {
+	a := New()
+	a.reserve = r
+	return a
+}
+
 // Fresh returns an empty Arena that takes the place of a in a store.
 func (a *Arena) Fresh() *Arena {
 	fresh := New()
-	fresh.reaper = a.reaper
+	fresh.reaper, fresh.reserve = a.reaper, a.reserve
 	return fresh
 }
 

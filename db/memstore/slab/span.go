@@ -35,19 +35,24 @@ func (a *Arena) Free(at Addr) {
 	a.give(id, at)
 }
 
-// Release gives all memory back, soon (see reaper), and leaves the Arena empty. Nobody may look at
-// a block any more.
+// Release gives all memory back, soon (see reaper), or to the Reserve, and leaves the Arena empty.
+// Nobody may look at a block any more.
 func (a *Arena) Release() {
 	var all [][]byte
-	for number := range a.meta {
-		if a.meta[number].kind == noChunk {
+	var size int64
+	for number, m := range a.meta {
+		if m.kind == noChunk {
 			continue
 		}
-		if mem := a.forget(uint32(number)); mem != nil {
-			all = append(all, mem)
+		mem := a.forget(uint32(number))
+		if mem == nil || m.kind != ownChunk && !m.cool && a.reserve.put(kept{mem, m.huge}) {
+			continue
 		}
+		all = append(all, mem)
+		size += int64(len(mem))
 	}
-	a.reaper.unmap(a.mapped.Swap(0), all...)
+	a.mapped.Store(0)
+	a.reaper.unmap(size, all...)
 	fresh := New()
 	a.chunks.Store(fresh.chunks.Load())
 	a.meta, a.spans = fresh.meta, fresh.spans
@@ -207,6 +212,7 @@ func (a *Arena) cool(id uint32) {
 		preferSmall(mem)
 		m.huge = false
 	}
+	a.meta[number].cool = true
 	at := id % perChunk * spanSize
 	discard(mem[at : at+spanSize])
 	a.unpool(id)
