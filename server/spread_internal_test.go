@@ -61,7 +61,7 @@ func TestLoopsThatKeepVigilAreEnough(t *testing.T) {
 // Loops that stand in line for a core are too many. The next attempt waits longer and longer.
 func TestLoopsAreTakenBackWhereOthersUseTheCores(t *testing.T) {
 	m := spreadOn(2)
-	require.Equal(t, 2, m.pass(time.Second, 1.5, 0, 0.6))
+	require.Equal(t, 2, m.pass(time.Second, 1, 0, 0.9))
 	require.Equal(t, 1, m.pass(time.Second, 1, 0.5, 0))
 	require.Equal(t, 1, m.pass(leastRest-2*time.Second, 1, 0, 0.9))
 	require.Equal(t, 2, m.pass(4*time.Second, 1, 0, 0.9))
@@ -79,6 +79,14 @@ func TestManyStrangersBringAllLoops(t *testing.T) {
 	m.sum.busy = 3
 	require.Equal(t, 1, m.pass(2*time.Second, 1, 1, 0), "one stranger fits beside one loop")
 	require.Equal(t, []int{2, 1}, m.sets)
+}
+
+// One client on the server's machine that asks in bulks leaves half a core, and needs what the
+// leader of a second loop would take while it looks for news.
+func TestHalfACoreIsNotWorthALoop(t *testing.T) {
+	m := spreadOn(2)
+	require.Equal(t, 1, m.pass(time.Minute, 1, 0, 0.6))
+	require.Empty(t, m.sets)
 }
 
 // A server with little to do goes back to one loop, and does not even ask for the figures then.
