@@ -273,9 +273,10 @@ func ratios(b *bench, g *gather.Gather) {
 // BenchmarkUnderASnapshot tells whether groups get slower while somebody has a snapshot open and
 // forgets it: the median of a set in the last ten of 60 seconds, by that of the first ten. There are
 // many keys: versions of a record that is updated often do collect, and each update of it passes
-// over them.
+// over them. The server has room for all of them in its buffers.
 func BenchmarkUnderASnapshot(b *testing.B) {
-	url := setUp(b)
+	url := pgtest.Database(b, pgtest.Own(b, "shared_buffers = 1GB", "max_wal_size = 8GB", "checkpoint_timeout = 30min"))
+	initialise(b, url)
 	e := open(b, url, pg.Options{})
 	defer e.Close()
 	g := gather.New(e, gather.Options{})
