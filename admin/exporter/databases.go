@@ -17,7 +17,7 @@ func databaseMetrics() []Definition {
 			"latest checkpoint or count. Not for text databases.", of},
 		{"gotycoon_database_bytes", Gauge, "Size of the file, or of the records in memory.", of},
 		{"gotycoon_database_overlay_bytes", Gauge, "Memory of the updates that are not yet in the file. Files only.", of},
-		{"gotycoon_database_reserve_bytes", Gauge, "Memory of updates that are in the file, kept for 10 to 20 seconds for the next ones, twice -checkpoint at most. Files only.", of},
+		{"gotycoon_database_reserve_bytes", Gauge, "Memory of earlier updates, kept for 10 to 20 seconds for the next ones, twice -checkpoint at most. Files only.", of},
 		{"gotycoon_database_checkpoint_duration_seconds", Histogram, "Time of checkpoints, which move updates into the file. Files only.", of},
 		{"gotycoon_database_checkpoint_failing", Gauge, "1 when the latest checkpoint has failed: updates stay in memory and log. Files only.", of},
 		{"gotycoon_database_runs", Gauge, "Sorted runs of updates in the file that are not merged with its records. Files only.", of},

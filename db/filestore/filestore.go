@@ -150,8 +150,8 @@ type checkpointer struct {
 	times *metrics.Histogram // of checkpoints, in nanoseconds
 }
 
-// reserveShare times the limit of an overlay is kept of the memory of overlays that are written:
-// when writers are so fast that the brake begins, all overlays find their memory there.
+// Of the memory of written overlays, so many times the limit of one is kept: about what all
+// overlays have when the brake begins.
 const reserveShare = brakeAt
 
 // init makes s ready for a file, or for the lack of one, with the description m.

@@ -48,6 +48,6 @@ func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key
 // Clear removes all records.
 func (b *Batch) Clear() { b.t.reset(b.t.arena.Fresh()) }
 
-// Free removes all records and gives all memory back, soon: nobody waits for the operating system.
-// The tree may be used again.
+// Free removes all records and gives all memory back, to the Reserve or soon to the operating
+// system: nobody waits. The tree may be used again.
 func (t *Tree) Free() { t.Update(nil, (*Batch).Clear) }

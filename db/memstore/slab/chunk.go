@@ -11,6 +11,8 @@ package slab
 // a few KiB. A huge page is cleared when it is first touched, which takes 0.1 ms, less than the 512
 // faults that it replaces.
 //
+// A store that takes its chunks from a Reserve may have one with all its pages instead.
+//
 // A chunk that gives the pages of an empty span back goes over to small pages for good. Otherwise
 // the kernel would by and by make the span part of a huge page again, and take memory for nothing.
 
@@ -36,21 +38,22 @@ func (a *Arena) newChunk(k kind) uint32 {
 		number = a.spare[n-1]
 		a.spare = a.spare[:n-1]
 	} else {
-		number = a.furtherChunk()
+		number = a.furtherChunk(k)
 	}
 	a.meta[number].kind = k
 	return number
 }
 
-// furtherChunk returns a chunk that the arena did not have before.
-func (a *Arena) furtherChunk() uint32 {
-	if k, ok := a.reserve.take(); ok {
-		number := a.place(k.mem, false)
-		a.meta[number].huge = k.huge
-		return number
+// furtherChunk returns a chunk that the arena did not have before. One from the Reserve has all its
+// pages, so a small arena takes none for a class of which it has perhaps a single block.
+func (a *Arena) furtherChunk(k kind) (number uint32) {
+	if old, ok := a.reserve.take(k == spanChunk || a.mapped.Load() >= hugeFrom); ok {
+		number = a.place(old.mem, false)
+		a.meta[number].huge = old.huge
+	} else {
+		number = a.mapChunk(chunkSize)
 	}
-	number := a.mapChunk(chunkSize)
-	if m := &a.meta[number]; a.mapped.Load() > hugeFrom && !m.heap {
+	if m := &a.meta[number]; a.mapped.Load() > hugeFrom && !m.heap && !m.huge {
 		preferHuge(a.chunk(number))
 		m.huge = true
 	}

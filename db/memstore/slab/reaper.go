@@ -22,7 +22,8 @@ const reapSize = 8 << 20
 // other mappings of the process wait.
 const reapPiece = 4 << 20
 
-// unmap gives mappings back whose size is the sum of their lengths.
+// unmap gives mappings back. size is the sum of their lengths, or more, if the caller is in a
+// hurry.
 func (r *reaper) unmap(size int64, all ...[]byte) {
 	if size < reapSize {
 		unmapAll(all)

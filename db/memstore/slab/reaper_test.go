@@ -29,6 +29,20 @@ func TestNobodyWaitsUntilMemoryIsBack(t *testing.T) {
 	}
 }
 
+// What a full Reserve leaves may be little, but the arena was large: its owner is in a hurry.
+func TestNobodyWaitsForWhatAReserveLeaves(t *testing.T) {
+	chunks := 1 + reapSize/chunkSize
+	r := NewReserve(int64(chunks-1) * chunkSize)
+	defer r.Close()
+	a := NewOn(r)
+	fill(a, chunks)
+	parked := false
+	a.reaper.park = func() { parked = true }
+	a.Release()
+	a.Wait()
+	require.True(t, parked)
+}
+
 func TestLittleMemoryGoesBackAtOnce(t *testing.T) {
 	a := New()
 	a.reaper.park = func() { t.Error("a goroutine for a megabyte") }

@@ -6,12 +6,12 @@ import (
 )
 
 // A Reserve keeps the chunks of Arenas that were released, with their pages, for the next Arenas
-// that are made on it. It is for an owner that releases an Arena and fills another one again and
-// again.
+// that are made on it, but for chunks that gave some pages back. It is for an owner that releases
+// an Arena and fills another one again and again.
 //
-// A new chunk costs a page fault for each huge page, under the lock of the owner's writers. The
-// kernel clears the page in 0.1 ms. But in a virtual machine whose host has taken the memory back
-// meanwhile the same fault takes 5 ms, and every client waits for it.
+// Each page of a new chunk costs a fault, under the lock of the owner's writers. The kernel clears
+// a huge page in 0.1 ms. But in a virtual machine whose host has taken the memory back meanwhile
+// the same fault takes 5 ms, and every client waits for it.
 //
 // A chunk that no Arena has needed for keepFor goes back to the operating system. Any goroutine may
 // call the methods.
@@ -35,7 +35,7 @@ const keepFor = 10 * time.Second
 // NewReserve returns an empty Reserve that keeps up to limit bytes.
 func NewReserve(limit int64) *Reserve { return &Reserve{limit: int(limit / chunkSize)} }
 
-// Bytes returns the memory that is kept.
+// Bytes returns the memory that is kept, pages that were never touched included.
 func (r *Reserve) Bytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,9 +50,9 @@ func (r *Reserve) Close() {
 	r.trim()
 }
 
-// take returns a chunk, false if there is none.
-func (r *Reserve) take() (k kept, ok bool) {
-	if r == nil {
+// take returns a chunk, false if there is none or it is not wanted.
+func (r *Reserve) take(wanted bool) (k kept, ok bool) {
+	if r == nil || !wanted {
 		return k, false
 	}
 	r.mu.Lock()
@@ -79,7 +79,6 @@ func (r *Reserve) put(k kept) (ok bool) {
 	}
 	r.chunks = append(r.chunks, k)
 	if r.timer == nil {
-		r.least = 0
 		r.timer = time.AfterFunc(keepFor, r.trim)
 	}
 	return true

@@ -10,9 +10,8 @@
 // blocks cost the collector nothing.
 //
 // From the top down: span.go allocates and frees blocks, chunk.go maps memory, pin.go keeps large
-// blocks for readers, reaper.go gives memory back, reserve.go
-// keeps memory for further Arenas, this file has the Arena and finds blocks, and
-// class.go has the sizes.
+// blocks for readers, reserve.go keeps chunks for further Arenas, reaper.go gives memory back, this
+// file has the Arena and finds blocks, and class.go has the sizes.
 package slab
 
 import (
@@ -127,7 +126,8 @@ func (a *Arena) Fresh() *Arena {
 	return fresh
 }
 
-// Wait returns when the memory that was freed or released before is back with the operating system.
+// Wait returns when the memory that was freed or released before is back with the operating system,
+// or in the Reserve.
 func (a *Arena) Wait() { a.reaper.wg.Wait() }
 
 // Bytes returns the memory from the block's first byte on. It is longer than the block: the caller

@@ -39,7 +39,6 @@ func (a *Arena) Free(at Addr) {
 // Nobody may look at a block any more.
 func (a *Arena) Release() {
 	var all [][]byte
-	var size int64
 	for number, m := range a.meta {
 		if m.kind == noChunk {
 			continue
@@ -49,10 +48,10 @@ func (a *Arena) Release() {
 			continue
 		}
 		all = append(all, mem)
-		size += int64(len(mem))
 	}
-	a.mapped.Store(0)
-	a.reaper.unmap(size, all...)
+	if had := a.mapped.Swap(0); len(all) > 0 {
+		a.reaper.unmap(had, all...)
+	}
 	fresh := New()
 	a.chunks.Store(fresh.chunks.Load())
 	a.meta, a.spans = fresh.meta, fresh.spans
