@@ -18,6 +18,13 @@ func fill(a *Arena, chunks int) []live {
 	return all
 }
 
+// used fills an arena of so many chunks on a Reserve and releases it.
+func used(r *Reserve, chunks int) {
+	a := NewOn(r)
+	fill(a, chunks)
+	a.Release()
+}
+
 func TestAnArenaTakesTheChunksOfTheOneBefore(t *testing.T) {
 	r := NewReserve(8 * chunkSize)
 	defer r.Close()
@@ -97,9 +104,7 @@ func TestSmallChunksBecomeHugeInALargeArena(t *testing.T) {
 func TestAFewLargeBlocksTakeNoReserve(t *testing.T) {
 	r := NewReserve(8 * chunkSize)
 	defer r.Close()
-	a := NewOn(r)
-	fill(a, 6)
-	a.Release()
+	used(r, 6)
 	b := NewOn(r)
 	defer b.Release()
 	b.Alloc(maxSpanBlock + 1)
@@ -112,14 +117,11 @@ func TestAFewLargeBlocksTakeNoReserve(t *testing.T) {
 func TestChunksThatNobodyNeedsGoBack(t *testing.T) {
 	r := NewReserve(8 * chunkSize)
 	defer r.Close()
-	a := NewOn(r)
-	fill(a, 6)
-	a.Release()
+	used(r, 6)
 	require.NotNil(t, r.timer)
 	r.trim() // the time since the chunks came is not over yet
 	require.EqualValues(t, 6*chunkSize, r.Bytes())
-	fill(a, 4)
-	a.Release()
+	used(r, 4)
 	r.trim()
 	require.EqualValues(t, 4*chunkSize, r.Bytes(), "two were never needed")
 	r.trim()
