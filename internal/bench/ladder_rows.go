@@ -37,6 +37,7 @@ var ladderColumns = []struct {
 	{"p99", "p99", 2},
 	{"p999", "p99.9", 2},
 	{"longest", "longest", 2},
+	{"stall", "the machine's own longest stall, ms", 2},
 	{"debt", "s until quiet", 1},
 	{"rss", "RSS, MiB", 0},
 	{"own", "without mapped files", 0},

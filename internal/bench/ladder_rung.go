@@ -89,12 +89,17 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 	if err != nil {
 		return err
 	}
+	stalls, err := watchStalls()
+	if err != nil {
+		return err
+	}
 	var done atomic.Int64
 	watch := r.watch(name, operations, &done)
 	begin := time.Now()
 	waits, err := load(&done)
 	wall := time.Since(begin)
 	peak := watch()
+	stall, known := stalls.end()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -128,6 +133,9 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 	}
 	for column, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "p999": 0.999, "longest": 1} {
 		values[column] = waits.Quantile(q).Seconds() * 1e3
+	}
+	if known {
+		values["stall"] = stall.Seconds() * 1e3
 	}
 	if err := r.addDisk(values); err != nil {
 		return err

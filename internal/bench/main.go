@@ -7,6 +7,7 @@
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //	go run ./internal/bench -server bin/ktserver -only bulkpairs -original /usr/local/bin/ktserver
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
+//	go run ./internal/bench -stalls
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, pairs, latency,
 // ladder, check, replication, delay, sync, engine (needs PostgreSQL), bulkpairs (needs a Kyoto
@@ -34,6 +35,7 @@ func main() {
 	b.guard.register(flag.CommandLine)
 	drawn := flag.String("plot", "", "draw this `file` of the ladder's -tsv instead of measuring")
 	pictures := flag.String("o", "docs/images", "`directory` for the pictures of -plot")
+	stalls := flag.Bool("stalls", false, "print the longest stall of the machine itself until the input ends, in ms, instead of measuring")
 	flag.Parse()
 	// Ctrl-C reaches the servers too. Their end is an error of the measurement, which then removes
 	// its files: the ladder's are up to 30 GB.
@@ -41,6 +43,9 @@ func main() {
 	work := func() error { return b.run(strings.Split(*only, ",")) }
 	if *drawn != "" {
 		work = func() error { return plot(*drawn, *pictures) }
+	}
+	if *stalls {
+		work = func() error { return printStalls(os.Stdin, os.Stdout) }
 	}
 	if err := work(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
