@@ -1,7 +1,6 @@
 package ulog
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -19,9 +18,9 @@ type FileInfo struct {
 // names. As with the original the name does not matter. For the segment being written it gives what
 // is written, whatever the header says.
 func (l *Log) Files() ([]FileInfo, error) {
-	names, err := l.fs.ReadDir(l.dir)
+	names, err := listFiles(l.fs, l.dir)
 	if err != nil {
-		return nil, fmt.Errorf("list update log: %w", err)
+		return nil, err
 	}
 	l.mu.Lock()
 	// Read after the directory, so the headers of all older segments are final.
@@ -45,9 +44,9 @@ func (l *Log) Files() ([]FileInfo, error) {
 // segment header, in the order of their names. The size and the stamp of the newest file lag while
 // a process writes it.
 func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
-	names, err := fs.ReadDir(dir)
+	names, err := listFiles(fs, dir)
 	if err != nil {
-		return nil, fmt.Errorf("list update log: %w", err)
+		return nil, err
 	}
 	var files []FileInfo
 	for _, name := range names {
@@ -61,9 +60,9 @@ func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
 // older returns the files that may be removed when nobody needs them, the oldest first. The caller
 // holds holds.removing.
 func (l *Log) older(newest uint64) ([]FileInfo, error) {
-	names, err := l.fs.ReadDir(l.dir)
+	names, err := listFiles(l.fs, l.dir)
 	if err != nil {
-		return nil, fmt.Errorf("list update log: %w", err)
+		return nil, err
 	}
 	var files []FileInfo
 	const unknown = Stamp(math.MaxUint64)

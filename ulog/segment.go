@@ -81,11 +81,43 @@ func isAhead(name string) bool {
 	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
 }
 
+// listFiles returns the names of the files in dir, sorted.
+//
+// A list that is made while segments begin may lack one of them and have a later one: a system
+// promises only the files that were there before. A reader would take that for a gap. So where
+// a number is missing, dir is listed again until the segment behind it is one of the list before:
+// the missing one is older, and would be in the list.
+//
+//	first list    5290 5291      5293     begun meanwhile: 5292, 5293
+//	second list   5290 5291 5292 5293     and now 5292 must be in the list
+func listFiles(fs vfs.FS, dir string) ([]string, error) {
+	for before := uint64(0); ; {
+		names, err := fs.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("list update log: %w", err)
+		}
+		var last, behind uint64 // behind the last missing number
+		for _, name := range names {
+			n, ok := parseSegmentName(name)
+			if ok && last > 0 && n != last+1 {
+				behind = n
+			}
+			if ok {
+				last = n
+			}
+		}
+		if behind <= before {
+			return names, nil
+		}
+		before = last
+	}
+}
+
 // listSegments returns the numbers of the segments in dir in growing order.
 func listSegments(fs vfs.FS, dir string) ([]uint64, error) {
-	names, err := fs.ReadDir(dir)
+	names, err := listFiles(fs, dir)
 	if err != nil {
-		return nil, fmt.Errorf("list update log: %w", err)
+		return nil, err
 	}
 	var nums []uint64
 	for _, name := range names {
