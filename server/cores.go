@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gotycoon/internal/netio"
 )
 
 var errNoFigures = errors.New("the system does not tell how long threads wait for a core")
@@ -20,15 +22,17 @@ type cores struct {
 	waited time.Duration // what they have stood in line for a core
 	idle   time.Duration // what no process has used, of all cores
 	busy   int           // threads of all processes that run or stand in line at the moment
+	served uint64        // connections that loops have served, each as often as it had requests
 }
 
-// figuresWith returns a function that reads the figures of the system. awake and syncing return
-// what only the loops know.
-func figuresWith(awake func() time.Duration, syncing func() (slept, most time.Duration)) func() (cores, error) {
+// figuresWith returns a function that reads the figures of the system, and those that only the
+// loops know.
+func figuresWith(loops func() *netio.Loops) func() (cores, error) {
 	return func() (cores, error) {
 		sum, err := readCores("/proc")
-		sum.awake = awake()
-		sum.slept, sum.synced = syncing()
+		all := loops()
+		sum.awake, sum.served = all.Awake(), all.Served()
+		sum.slept, sum.synced = all.Syncing()
 		return sum, err
 	}
 }

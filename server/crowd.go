@@ -157,6 +157,7 @@ type window struct {
 	synced      float64 // of these, those that waited for updates which were most of their work
 	idle        float64 // vigils are idle, too: they end when others need the core
 	others      float64 // threads of others that ran or stood in line
+	served      float64 // connections in a second
 }
 
 // windowOf returns what has come to the figures in a time, without others.
@@ -165,6 +166,7 @@ func windowOf(since, sum cores, length time.Duration) window {
 	w := window{waited: part(sum.waited - since.waited), awake: part(sum.awake - since.awake), slept: part(sum.slept - since.slept), synced: part(sum.synced - since.synced)}
 	w.ran = part(sum.ran-since.ran) - w.awake
 	w.idle = part(sum.idle-since.idle) + w.awake
+	w.served = float64(sum.served-since.served) / length.Seconds()
 	return w
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gotycoon/db"
+
+	"gotycoon/internal/netio"
 )
 
 const (
@@ -75,15 +77,16 @@ type usage struct {
 	ran    time.Duration // on all cores
 }
 
-// newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. awake and
-// syncing return how long leaders of loops have waited awake, and for the disk.
-func newProcessors(syncEach bool, awake func() time.Duration, syncing func() (slept, most time.Duration)) *processors {
+// newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is.
+// Loops may begin later.
+func newProcessors(syncEach bool, loops func() *netio.Loops) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	p := &processors{syncEach: syncEach, beats: newPace(), syncing: syncing, begins: make(chan struct{}, 1)}
+	p := &processors{syncEach: syncEach, beats: newPace(), begins: make(chan struct{}, 1)}
 	p.usage, p.change = usageSoFar, useProcessors
-	p.cores = figuresWith(awake, syncing)
+	p.cores = figuresWith(loops)
+	p.syncing = func() (slept, most time.Duration) { return loops().Syncing() }
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	return p
 }

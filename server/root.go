@@ -153,7 +153,7 @@ func (r *root) openRoom() error {
 // openDatabases opens the databases, whose work in the background has processors from the
 // beginning.
 func (r *root) openDatabases() error {
-	r.cpus = newProcessors(r.cfg.SyncEach, func() time.Duration { return r.loops.Awake() }, func() (slept, most time.Duration) { return r.loops.Syncing() })
+	r.cpus = newProcessors(r.cfg.SyncEach, func() *netio.Loops { return r.loops })
 	return r.databases.open(r.live, r.cpus.work)
 }
 

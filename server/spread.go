@@ -21,6 +21,16 @@ import (
 // are more threads of others than cores, all stand in line, and a server with one loop would only
 // get less of the machine: then it has all loops.
 //
+// Between the two are clients on the server's machine that leave a part of a core. With a further
+// loop threads stand in line, but the loops may serve far more all the same: nearly twice as much
+// for a client that asks in bulks, which are much work for the server and little for the client.
+// So the server tries, and keeps loops that stand in line as long as they pay. After loopsProven it
+// goes back, and tries again: by then the clients may be others.
+//
+//	0.0 s   one loop serves 5,500 bulks/s, 0.8 cores are idle        →  two loops
+//	0.2 s   they serve 10,100, and 0.3 threads stand in line         →  it pays
+//	5.2 s   one loop again, which serves 5,500                       →  two loops
+//
 // Where leaders wait for the disk themselves (-oas), cores are idle because of it. If most requests
 // are such updates, more loops would only make more fsyncs, with fewer updates each. A loop with
 // few of them is as busy while it waits as it is otherwise.
@@ -36,26 +46,27 @@ type spread struct {
 	since cores     // figures at its beginning
 	until time.Time // no loop is added before
 	rest  time.Duration
-	known usage // at the latest look
+	half  float64   // served in a second before the latest loops were added
+	tried time.Time // when they were
+	known usage     // at the latest look
 	at    time.Time
 
 	others float64 // threads of others that run or stand in line, over about a second
 }
 
 const (
-	spreadEvery = 200 * time.Millisecond // length of a window
+	spreadEvery = 100 * time.Millisecond // length of a window
 
-	// loopCore is how much of a core must be idle for a further loop. With less the loop does not
-	// pay: while it looks for news it takes time from clients on the same machine. One thread that
-	// sends bulks leaves about half a core, and got 0.6 times as much where 0.3 were enough.
-	loopCore = 0.7
+	loopCore    = 0.5             // so much of a core must be idle for a further loop
+	loopsPay    = 1.25            // so much more must be served if threads stand in line
+	loopsProven = 5 * time.Second // for so long they are right
 )
 
 func newSpread(loops *netio.Loops) *spread {
 	return &spread{
 		n: 1, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
 		most:  func() int { return runtime.GOMAXPROCS(0) },
-		cores: figuresWith(loops.Awake, loops.Syncing),
+		cores: figuresWith(func() *netio.Loops { return loops }),
 	}
 }
 
@@ -64,7 +75,7 @@ func (s *spread) look(now time.Time) {
 	last, at := s.known, s.at
 	s.known, s.at = s.usage(), now
 	if s.n == 1 && float64(s.known.ran-last.ran) < quietAt*float64(now.Sub(at)) {
-		s.begun = time.Time{}
+		s.begun, s.until, s.rest = time.Time{}, time.Time{}, 0 // what comes next may be of another kind
 		return
 	}
 	sum, err := s.cores()
@@ -92,13 +103,22 @@ func (s *spread) decide(now time.Time, w window) {
 		n /= 2
 	case syncs:
 	case n > 1 && w.waited >= crowdedAt && s.fit(n/2):
-		n /= 2
-		s.rest = min(max(leastRest, 2*s.rest), mostRest)
-		s.until = now.Add(s.rest)
+		switch pays := s.half > 0 && w.served >= loopsPay*s.half; {
+		case !pays:
+			s.rest = min(max(leastRest, 2*s.rest), mostRest)
+			s.until = now.Add(s.rest)
+			n /= 2
+		case now.Sub(s.tried) >= loopsProven:
+			s.rest = 0
+			n /= 2
+		}
 	case n > 1 && busy < loops/2-freeCore:
 		n /= 2
 	case busy >= loops*(1-hardly) && (w.idle >= loopCore && !now.Before(s.until) || !s.fit(n)):
 		n = min(2*n, most)
+	}
+	if n > s.n {
+		s.half, s.tried = w.served, now
 	}
 	if n != s.n {
 		s.n = n

@@ -81,12 +81,45 @@ func TestManyStrangersBringAllLoops(t *testing.T) {
 	require.Equal(t, []int{2, 1}, m.sets)
 }
 
-// One client on the server's machine that asks in bulks leaves half a core, and needs what the
-// leader of a second loop would take while it looks for news.
-func TestHalfACoreIsNotWorthALoop(t *testing.T) {
+// Clients on the server's machine that leave less than half a core need what a second loop would
+// take while it looks for news.
+func TestLessThanHalfACoreIsNotWorthALoop(t *testing.T) {
 	m := spreadOn(2)
-	require.Equal(t, 1, m.pass(time.Minute, 1, 0, 0.6))
+	require.Equal(t, 1, m.pass(time.Minute, 1, 0, 0.4))
 	require.Empty(t, m.sets)
+}
+
+// Loops that stand in line stay while far more is served than before them. They are tried anew
+// after loopsProven, since the clients may be others by then.
+func TestLoopsThatStandInLineStayWhileTheyPay(t *testing.T) {
+	m := spreadOn(2)
+	window := func(served int, waited, idle float64) int {
+		m.sum.served += uint64(served)
+		return m.pass(spreadEvery, 1, waited, idle)
+	}
+	m.pass(2*spreadEvery, 0.5, 0, 1.5)
+	for range 3 {
+		require.Equal(t, 2, window(1000, 0, 0.8))
+		for range loopsProven/spreadEvery - 1 {
+			require.Equal(t, 2, window(1300, 0.4, 0))
+		}
+		require.Equal(t, 1, window(1300, 0.4, 0), "and tried anew, at once")
+	}
+	require.Equal(t, 2, window(1000, 0, 0.8))
+	require.Equal(t, 1, window(1200, 0.4, 0), "little more is served")
+	for range leastRest/spreadEvery - 1 {
+		require.Equal(t, 1, window(1000, 0, 0.8))
+	}
+	require.Equal(t, 2, window(1000, 0, 0.8))
+}
+
+// What did not pay for some clients may for those after a pause.
+func TestAPauseEndsTheRest(t *testing.T) {
+	m := spreadOn(2)
+	m.pass(time.Second, 1, 0, 0.9)
+	require.Equal(t, 1, m.pass(time.Second, 1, 0.5, 0))
+	m.pass(spreadEvery, 0, 0, 2)
+	require.Equal(t, 2, m.pass(time.Second, 1, 0, 0.9))
 }
 
 // A server with little to do goes back to one loop, and does not even ask for the figures then.

@@ -158,6 +158,19 @@ func (all *Loops) Use(n int) {
 	}
 }
 
+// Served returns how often loops have served a connection that had news.
+func (all *Loops) Served() (n uint64) {
+	if all == nil {
+		return 0
+	}
+	for _, l := range all.loops {
+		l.mu.Lock()
+		n += l.turn
+		l.mu.Unlock()
+	}
+	return n
+}
+
 // of returns the loop of the connection with a place.
 func (all *Loops) of(place uint32) *loop { return all.loops[place%all.used.Load()] }
 
