@@ -84,10 +84,7 @@ import (
 // nobody, because the tree is not changed any more. Nobody may ask for runMu who has one of the
 // locks behind it.
 
-const (
-	retryAfter = time.Second // between checkpoints while they fail
-	tellEvery  = time.Second // how much is left to write
-)
+const retryAfter = time.Second // between checkpoints while they fail
 
 // Attach makes log the log that is synced before each checkpoint, and has done told of each
 // checkpoint.
@@ -240,7 +237,7 @@ func (s *Store) checkpointLocked(clean bool) error {
 	s.opts.Background(1)
 	defer s.opts.Background(-1)
 	o := s.freeze()
-	if err := s.flushTo(o, clean); err != nil {
+	if err := s.flushTo(o, clean, newProgress(s.path, s.Unwritten, s.opts.Logger)); err != nil {
 		return err
 	}
 	s.cp.wakeUp() // there may be something to merge
@@ -248,20 +245,15 @@ func (s *Store) checkpointLocked(clean bool) error {
 }
 
 // flushTo flushes the frozen overlays up to o, the oldest first. clean becomes Meta.Clean with the
-// last one. The log tells each second how much is left: somebody may wait for a stop or a sync. The
-// caller holds runMu.
-func (s *Store) flushTo(o *overlay, clean bool) error {
-	for told := time.Now(); ; {
+// last one. p is told how far it is, nil where nobody waits. The caller holds runMu.
+func (s *Store) flushTo(o *overlay, clean bool, p *progress) error {
+	for {
 		next := s.view.Load().oldest() // only the holder of runMu takes overlays out of a view
-		if err := s.flush(next, clean && next == o); err != nil {
+		if err := s.flush(next, clean && next == o, p); err != nil {
 			return err
 		}
 		if next == o {
 			return nil
-		}
-		if time.Since(told) >= tellEvery {
-			told = time.Now()
-			s.opts.Logger.Info(fmt.Sprintf("%d MiB of updates are left to write into %s", s.Unwritten()>>20, s.path), slog.String("path", s.path))
 		}
 	}
 }
@@ -286,7 +278,7 @@ func (s *Store) flushSome() (more bool, err error) {
 	if o == nil {
 		return false, nil
 	}
-	return true, s.flushTo(o, false)
+	return true, s.flushTo(o, false, nil)
 }
 
 func (s *Store) freeze() *overlay {
@@ -297,14 +289,14 @@ func (s *Store) freeze() *overlay {
 
 // flush syncs the log, writes a frozen overlay into the file, takes it out of the view, and wakes
 // writers that wait. The caller holds runMu.
-func (s *Store) flush(o *overlay, clean bool) error {
+func (s *Store) flush(o *overlay, clean bool, p *progress) error {
 	begun := time.Now()
 	err := s.settle()
 	if err == nil {
 		err = s.syncLog(o)
 	}
 	if err == nil {
-		err = s.writeOverlay(o, clean)
+		err = s.writeOverlay(o, clean, p)
 	}
 	took := time.Since(begun)
 	s.cp.times.Observe(int64(took))

@@ -14,7 +14,7 @@ import (
 
 // writeOverlay writes an overlay into the file as a run, in transactions of a bounded size. Only
 // the last transaction makes the run visible and moves Meta.Stamp: before it the file is as it was.
-func (s *Store) writeOverlay(o *overlay, clean bool) error {
+func (s *Store) writeOverlay(o *overlay, clean bool, p *progress) error {
 	if s.runs.newest() == nil { // the number of the new run is above those in the file
 		if err := s.reload(); err != nil {
 			return fmt.Errorf("write %s: %w", s.path, err)
@@ -25,6 +25,7 @@ func (s *Store) writeOverlay(o *overlay, clean bool) error {
 		if err := f.step(clean); err != nil {
 			return fmt.Errorf("write %s: %w", s.path, err)
 		}
+		p.tell(f.written())
 	}
 	return nil
 }
@@ -135,6 +136,7 @@ type flushing struct {
 	w     *run.Writer // nil: the overlay has no entries
 	from  store.Start
 	last  []byte // key of the last entry added
+	added int64  // entries
 	about usage  // in the file when the run is in it
 	done  bool
 }
@@ -208,8 +210,15 @@ func (f *flushing) add(tx *bolt.Tx) (done bool, err error) {
 	return done, err
 }
 
+// written returns about how many bytes of the overlay are in the file.
+func (f *flushing) written() int64 {
+	n := int64(f.o.tree.Len())
+	return int64(float64(f.o.tree.Bytes()) * float64(f.added) / float64(max(n, 1)))
+}
+
 func (f *flushing) addOne(key, flagged []byte) error {
 	f.last = append(f.last[:0], key...)
+	f.added++
 	live, size := liveSize(key, flagged)
 	return f.w.Add(key, flagged, live, size)
 }

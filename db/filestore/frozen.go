@@ -55,13 +55,13 @@ func (s *Store) freezeAt(instant func(take func())) (*frozen, error) {
 		return s.beginFrozen()
 	}
 	if o := s.view.Load().oldest(); o != nil { // so that little is left to flush after the instant
-		if err := s.flushTo(s.view.Load().frozen()[0], false); err != nil {
+		if err := s.flushTo(s.view.Load().frozen()[0], false, nil); err != nil {
 			return nil, err
 		}
 	}
 	var o *overlay
 	instant(func() { o = s.freeze() })
-	if err := s.flushTo(o, false); err != nil {
+	if err := s.flushTo(o, false, nil); err != nil {
 		return nil, err
 	}
 	return s.beginFrozen()

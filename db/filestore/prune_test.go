@@ -22,7 +22,7 @@ func mergeWithout(t *testing.T, s *Store) {
 	t.Helper()
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	require.NoError(t, s.flushTo(s.freeze(), false))
+	require.NoError(t, s.flushTo(s.freeze(), false, nil))
 	for more := true; more; {
 		var err error
 		more, err = s.mergePiece(true)

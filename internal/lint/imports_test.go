@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	"db/owed":             {"ulog"},
 	"db/filestore/paging": {},
 	"db/filestore/run":    {"db/filestore/paging", "internal/pieces"},
-	"db/filestore":        {"db/filestore/paging", "db/filestore/run", "db/memstore", "db/store", "internal/metrics", "internal/pieces", "internal/procinfo", "internal/rescue", "internal/vfs", "ulog/update"},
+	"db/filestore":        {"db/filestore/paging", "db/filestore/run", "db/memstore", "db/store", "internal/klog", "internal/metrics", "internal/pieces", "internal/procinfo", "internal/rescue", "internal/vfs", "ulog/update"},
 	"db/rebuild":          {"db/filestore", "db/filestore/run", "db/record", "internal/vfs", "ulog"},
 	"db/memstore":         {"db/memstore/slab", "db/store", "internal/pieces", "ulog/update"},
 	"db/memstore/slab":    {},
