@@ -78,6 +78,17 @@ func (c *Catalog) clearCopies() {
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
 
+// PagesAsked returns how many pages of files scans have asked the system for so far, because they
+// were not in memory. They wait for the disk then.
+func (c *Catalog) PagesAsked() (n uint64) {
+	for _, d := range c.dbs {
+		if d.file != nil {
+			n += d.file.PagesAsked()
+		}
+	}
+	return n
+}
+
 // View is what protocols see of a catalog: the databases of the command line and the update log.
 // The services' database cannot be reached through a View, by whatever number or name: a client
 // that could write there could clear what sequences, quotas and locks have promised. Callers that

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gotycoon/db"
-
 	"gotycoon/internal/netio"
 )
 
@@ -37,7 +36,9 @@ const (
 //
 // A server whose pages are all in memory must not have the spare ones, and it has even fewer where
 // others use the cores: see crowd, which says why. So the spare processors exist only while pages
-// have to be read: the system counts such pages as major faults of the process.
+// have to be read: the system counts such pages as major faults of the process, but for those that
+// a scan has asked for and then waits for. Without spare processors a backup of a
+// cold file keeps one of two waiting, and the first cold page of a client the other one.
 //
 // A checkpoint has a processor of its own while it works, as long as there are no more of them than
 // the machine has cores.
@@ -73,7 +74,7 @@ type processors struct {
 
 // usage is what the system counts of this process.
 type usage struct {
-	faults int64         // pages that were read from the disk because they were touched
+	faults int64         // pages that were read from the disk because they were touched, or asked for by a scan
 	ran    time.Duration // on all cores
 }
 
@@ -150,6 +151,11 @@ func (p *processors) watch(c *db.Catalog) {
 	}
 	for i := range c.Len() {
 		p.onDisk = p.onDisk || c.DB(i).Info().OnDisk
+	}
+	p.usage = func() usage {
+		u := usageSoFar()
+		u.faults += int64(c.PagesAsked())
+		return u
 	}
 }
 

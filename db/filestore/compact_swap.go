@@ -110,7 +110,7 @@ func (s *Store) opened(file *bolt.DB, f *os.File) (*opened, error) {
 	} else if err := runs.load(file); err != nil {
 		return nil, err
 	}
-	return newOpened(file, runs, info), nil
+	return newOpened(file, runs, info, &s.asked), nil
 }
 
 // makeCopy makes the file of a copy and locks it, before anybody could know it by the name of the

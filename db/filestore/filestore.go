@@ -119,7 +119,8 @@ type Store struct {
 	finished bool              // by Finish, whose caller is alone
 	made     bool              // by Open: there was no file before
 
-	bulkReads sync.Pool // of *bulkRead
+	bulkReads sync.Pool     // of *bulkRead
+	asked     atomic.Uint64 // pages of the file that scans have asked the system for
 
 	freezes     uint64 // number of the last freeze, which becomes Meta.Checkpoints; guarded by applyMu
 	largeFrozen int64  // bytes of large values in frozen overlays; guarded by applyMu

@@ -42,7 +42,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	s := &Store{path: path, opts: o, file: file, runs: new(runTable), made: made}
-	s.reading.Store(newOpened(file, s.runs, info))
+	s.reading.Store(newOpened(file, s.runs, info, &s.asked))
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}

@@ -34,14 +34,14 @@ type opened struct {
 	unused chan struct{} // closed with the last reference
 }
 
-func newOpened(file *bolt.DB, runs *runTable, info os.FileInfo) *opened {
-	o := &opened{file: file, runs: runs, info: info, passages: new(paging.Passages), unused: make(chan struct{})}
+func newOpened(file *bolt.DB, runs *runTable, info os.FileInfo, asked *atomic.Uint64) *opened {
+	o := &opened{file: file, runs: runs, info: info, passages: &paging.Passages{Asked: asked}, unused: make(chan struct{})}
 	o.refs.Store(1)
 	return o
 }
 
 // again returns the same file for the readers that come from now on.
-func (o *opened) again() *opened { return newOpened(o.file, o.runs, o.info) }
+func (o *opened) again() *opened { return newOpened(o.file, o.runs, o.info, o.passages.Asked) }
 
 func (o *opened) release() {
 	if o.refs.Add(-1) == 0 {

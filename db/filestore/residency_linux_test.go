@@ -288,6 +288,9 @@ func TestScansGiveBackWhatTheyBring(t *testing.T) {
 					seen := map[string]string{}
 					read(t, s, func(key, value []byte) { seen[string(key)] = string(value) })
 					require.True(t, maps.Equal(want, seen))
+					if c.blind == "" {
+						require.Positive(t, s.PagesAsked(), "pages for which the scan has waited")
+					}
 					return c.kept(t, before)
 				})
 			})

@@ -40,6 +40,11 @@ func (s *Store) Reusable() int64 {
 	return max(0, int64(stat.Blocks)*block-halfFull*(m.Bytes+entry*m.Count))
 }
 
+// PagesAsked returns how many pages of the file scans have asked the system for since Open, because
+// they were not in memory. A scan waits for them as a get does for a major fault, but the system
+// does not count them as such.
+func (s *Store) PagesAsked() uint64 { return s.asked.Load() }
+
 // Stats is what a Store has done since it was opened, and what is left to do.
 type Stats struct {
 	OverlayBytes int64              // memory of the updates that are not in the file

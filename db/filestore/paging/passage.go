@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -16,6 +17,7 @@ const (
 
 // A passage is a scan that has passed several leaves.
 type passage struct {
+	of       *Passages
 	at       uint64 // page at which the scan stopped
 	backward bool
 	passed   int // pages
@@ -40,6 +42,10 @@ func (p *passage) long() bool { return p.passed >= longScan }
 // calls. So long scans have room of their own. They do not share it with short ones in either
 // direction: long scans that nobody goes on with would otherwise keep new ones from becoming long.
 type Passages struct {
+	// Asked counts the pages that scans have asked the system for, and then wait for; nil: nobody
+	// wants to know.
+	Asked *atomic.Uint64
+
 	mu     sync.Mutex    // guards parked
 	parked [2][]*passage // the long ones, the short ones; the one that stopped last at the end
 }
@@ -77,7 +83,7 @@ func (s *Passages) take(from, to uint64, backward bool) (p *passage, entered boo
 	if p = s.find(to, backward); p != nil {
 		return p, true
 	}
-	return &passage{backward: backward}, false
+	return &passage{of: s, backward: backward}, false
 }
 
 // park remembers a scan, in place of one of its kind that nobody went on with for long.
@@ -178,6 +184,9 @@ const (
 func (p *passage) lend(f file, all span) {
 	p.absent(f, all, func(s span) {
 		willNeed(f.bytes(s))
+		if p.of.Asked != nil {
+			p.of.Asked.Add(s.n)
+		}
 		p.push(s)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func scanOnce(t *testing.T, path string, values bool) (wrong string) {
 		if os.Getpagesize() != 4096 || absent(all, span{0, all.pages()}) < all.pages()/2 {
 			t.Skip("the file system of TMPDIR does not give pages back, or nobody says so, or they have another size")
 		}
-		var passages Passages
+		passages := Passages{Asked: new(atomic.Uint64)}
 		var walks Walks
 		var w Walk
 		walks.Begin(&w, &passages, b, false)
@@ -74,6 +75,8 @@ func scanOnce(t *testing.T, path string, values bool) (wrong string) {
 			lost += absent(all, s)
 		}
 		t.Logf("%d of %d pages, %d of them not in memory", lent, all.pages(), lost)
+		require.Positive(t, passages.Asked.Load())
+		require.LessOrEqual(t, passages.Asked.Load(), lent)
 		if lost > lent/10 || values && lent < all.pages()/3 { // it was short for half of the way
 			wrong = fmt.Sprintf("it remembers %d pages, of which %d are not in memory", lent, lost)
 		}

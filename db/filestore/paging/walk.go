@@ -91,7 +91,7 @@ func (w *Walk) Before(key []byte) {
 		return
 	}
 	if w.passage == nil {
-		w.passage, w.lookups = &passage{}, true
+		w.passage, w.lookups = &passage{of: w.passages}, true
 	}
 	w.passage.settle(w.file)
 	w.passage.before(w.file, leaf)
