@@ -86,10 +86,10 @@ func (d *databases) engine() (*plugged.Engine, error) {
 	if path == "" || d.cfg.Plugins.shared() {
 		return nil, nil // both are "none"
 	}
-	d.log.system("loading a plug-in database file: path=%s", path)
+	d.log.system("loading a plug-in database file: path=%s", RedactedURL(path))
 	e, ok := plugged.Find(path)
 	if !ok {
-		return nil, fmt.Errorf("could not load a plug-in database file: %s", path)
+		return nil, fmt.Errorf("could not load a plug-in database file: %s", RedactedURL(path))
 	}
 	return &e, nil
 }

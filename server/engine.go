@@ -30,15 +30,17 @@ const (
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
 func (c *Config) checkEngine() error {
+	if isConnString(c.Plugins.Database) {
+		return errors.New("-pldb: an engine has a URL, such as postgres://USER@HOST/DATABASE")
+	}
 	if !c.Plugins.shared() {
 		if c.Engine != (EngineConfig{}) {
 			return errors.New("the options -engine-… need -pldb postgres://…")
 		}
 		return nil
 	}
-	scheme, _, _ := strings.Cut(c.Plugins.Database, "://")
-	if scheme != "postgres" && scheme != "postgresql" {
-		return fmt.Errorf("-pldb: there is no engine %s://, only postgres://", scheme)
+	if err := pg.CheckURL(c.Plugins.Database); err != nil {
+		return fmt.Errorf("-pldb: %w", err)
 	}
 	const own = "needs databases of the server's own, not those of an engine that servers share"
 	for option, given := range map[string]bool{

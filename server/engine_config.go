@@ -23,10 +23,26 @@ type EngineConfig struct {
 // IsEngineURL reports whether a value of -pldb is the URL of an engine that several servers share.
 func IsEngineURL(s string) bool { return strings.Contains(s, "://") }
 
-// RedactedURL returns what may be shown of the URL of an engine: scheme, user, hosts and database.
-// Where it is not clear which part is the password, the scheme alone is shown.
+// isConnString reports whether a value of -pldb has the other form that libpq knows: words such as
+// host=db1 password=… dbname=kt.
+func isConnString(s string) bool {
+	words, _, _ := strings.Cut(s, "://")
+	return strings.Contains(words, "password=")
+}
+
+// RedactedURL returns what may be shown of a value of -pldb: of the URL of an engine scheme, user,
+// hosts and database. Where it is not clear which part is the password, the scheme alone is shown.
 func RedactedURL(s string) string {
-	scheme, rest, _ := strings.Cut(s, "://")
+	if isConnString(s) {
+		return "…"
+	}
+	scheme, rest, is := strings.Cut(s, "://")
+	switch {
+	case !is:
+		return s
+	case strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz") != "":
+		return "…"
+	}
 	user, where, named := strings.Cut(rest, "@")
 	if !named {
 		user, where = "", rest

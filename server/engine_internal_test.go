@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -44,6 +45,25 @@ func TestOptionsBesideAnEngine(t *testing.T) {
 	}
 }
 
+// What is no URL, or has a password that is not written as one must be, is refused without a word
+// of it.
+func TestURLsThatAreNone(t *testing.T) {
+	for url, why := range map[string]string{
+		"host=h password=GEHEIM dbname=kt":        "an engine has a URL",
+		"password=GEHEIM://":                      "an engine has a URL",
+		"GEHEIM@h://":                             "is no URL of an engine",
+		"postgresql://kt:GE@HEIM@127.0.0.1:25/kt": "write %40",
+		"postgres://kt:12/GEHEIM@127.0.0.1:25/kt": "write %40",
+	} {
+		c := DefaultConfig()
+		c.Plugins.Database = url
+		require.ErrorContains(t, c.check(), why)
+		wrong, warnings, notes := Examine(c)
+		require.ErrorContains(t, wrong[0], why)
+		require.NotRegexp(t, "GE|HEIM", fmt.Sprint(wrong, warnings, notes))
+	}
+}
+
 // The records of an engine are not as safe as files, but as safe as the engine makes them.
 func TestDurabilityOfAnEngine(t *testing.T) {
 	c := DefaultConfig()
@@ -66,6 +86,9 @@ func TestRedactedURL(t *testing.T) {
 		"postgres://kt:1?geheim@h/db":                          "postgres://…",
 		"postgres://kt:ge%heim@h/db":                           "postgres://kt@h/db",
 		"postgres://kt:ge@heim@h/db":                           "postgres://…",
+		"password=geheim://":                                   "…",
+		"host=h password=geheim dbname=kt":                     "…",
+		"/usr/lib/ktplugdbmap.so":                              "/usr/lib/ktplugdbmap.so",
 	} {
 		require.Equal(t, shown, RedactedURL(url), url)
 		require.NotContains(t, RedactedURL(url), "geheim")

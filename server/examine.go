@@ -120,7 +120,7 @@ func (e *examiner) names() {
 	}
 	if path := c.Plugins.Database; path != "" && !c.Plugins.shared() {
 		if _, ok := plugged.Find(path); !ok {
-			e.fail("-pldb: %s is no engine of this program", path)
+			e.fail("-pldb: %s is no engine of this program", RedactedURL(path))
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (o *options) settings() []server.Setting {
 		if s.Secret {
 			s.Value = ""
 		}
-		if s.Name == "pldb" && server.IsEngineURL(s.Value) {
+		if s.Name == "pldb" {
 			s.Value = server.RedactedURL(s.Value)
 		}
 		all = append(all, s)

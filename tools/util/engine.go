@@ -90,11 +90,8 @@ func (w *engineWord) fits(name string, c *call) (wrong error) {
 	case w.most >= 0 && n > w.most:
 		return usageError("there are too many arguments")
 	}
-	switch scheme, _, is := strings.Cut(c.args[0], "://"); {
-	case !is:
-		return usageError(c.args[0] + " is no URL of an engine: postgres://USER@HOST/DATABASE")
-	case scheme != "postgres" && scheme != "postgresql":
-		return usageError(fmt.Sprintf("there is no engine %s://, only postgres://", scheme))
+	if err := pg.CheckURL(c.args[0]); err != nil {
+		return usageError(err.Error())
 	}
 	return nil
 }

@@ -139,6 +139,8 @@ func TestEngineUsage(t *testing.T) {
 	for why, args := range map[string][]string{
 		"init, status, check, load, renew or drop": {},
 		"is no URL":                    {"status", "localhost"},
+		"such as postgres://USER@HOST": {"status", "host=h dbname=kt"},
+		"write %40 for @":              {"check", "postgresql://kt:a@b@h:25/kt"},
 		"name the databases":           {"init", "postgres://h/d"},
 		"from 1 to 65535":              {"init", "postgres://h/d", "-sid", "0", "a"},
 		"have no /":                    {"init", "postgres://h/d", "a/b"},
@@ -165,7 +167,11 @@ func TestEngineUsage(t *testing.T) {
 			require.Contains(t, strings.ReplaceAll(r.stdout, `\-`, "-"), "-"+option, args)
 		}
 	}
-	for _, args := range [][]string{{"status", "postgres://kt:secret@127.0.0.1:1/kt"}, {"status", "postgres://kt:secret@127.0.0.1:bad/kt"}} {
+	for _, args := range [][]string{
+		{"status", "postgres://kt:secret@127.0.0.1:1/kt"}, {"status", "postgres://kt:secret@127.0.0.1:bad/kt"},
+		{"status", "host=127.0.0.1 password=secret dbname=kt"}, {"check", "password=secret://"},
+		{"status", "postgresql://kt:a@secret@127.0.0.1:1/kt"}, {"drop", "-yes", "postgres://kt:1/secret@127.0.0.1:1/kt"},
+	} {
 		r := command("", append([]string{"engine"}, args...)...)
 		require.Equal(t, 1, r.exit)
 		require.NotContains(t, r.stderr, "secret")

@@ -3,9 +3,7 @@ package pg
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,11 +192,9 @@ func (e *Engine) begin(ctx context.Context) error {
 
 // configure returns how connections of all kinds are made.
 func configure(url string, readOnly bool) (*pgxpool.Config, error) {
-	pool, err := pgxpool.ParseConfig(url)
+	pool, err := parse(url)
 	if err != nil {
-		// the error quotes the URL, and does not find every password in it
-		why := err.Error()
-		return nil, errors.New("the engine's URL" + why[strings.LastIndex(why, "`")+1:])
+		return nil, err
 	}
 	if !readOnly && pool.ConnConfig.ValidateConnect == nil {
 		// of several hosts the one that takes updates, and after a failover another one
