@@ -87,6 +87,12 @@ func TestEngine(t *testing.T) {
 	require.Len(t, logOf(), len(was))
 	require.NotEqual(t, was, logOf())
 
+	_, err = c.Exec(t.Context(), "CREATE VIEW public.theirs AS SELECT * FROM gotycoon.r0")
+	require.NoError(t, err)
+	fails("view public.theirs", "drop", url, "-yes")
+	_, err = c.Exec(t.Context(), "DROP VIEW public.theirs")
+	require.NoError(t, err)
+
 	fails("-yes", "drop", url)
 	require.Contains(t, succeed(t, "", "engine", "status", url), "users, 7 records")
 	require.Contains(t, succeed(t, "", "engine", "drop", url, "-yes"), "removed")

@@ -16,7 +16,7 @@ const (
 	usedUp       = "2200H" // a sequence has reached its end
 	diskFull     = "53100"
 	noConnection = "53300" // too many of them
-	noSchema     = "3F000"
+	needed       = "2BP01" // something depends on what shall be removed
 	disowned     = "TY001" // ours, of the function note; PostgreSQL's own begin with other letters
 )
 

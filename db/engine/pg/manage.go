@@ -87,10 +87,10 @@ func Init(ctx context.Context, url string, s Setup) (made bool, err error) {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // has no effect behind Commit
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, 0)", classCreate); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1, 0)", classCreate); err != nil {
 		return false, err
 	}
-	have, err := readMeta(ctx, c)
+	have, err := readMeta(ctx, tx)
 	if err == nil {
 		return false, have.differs(s)
 	}
@@ -137,14 +137,11 @@ func (m *meta) differs(s Setup) error {
 	return nil
 }
 
-// readMeta reads what was decided. The error is ErrNotSetUp, or says that the version is another.
-func readMeta(ctx context.Context, c *pgx.Conn) (m meta, err error) {
-	var there bool
-	if err := c.QueryRow(ctx, "SELECT to_regclass('gotycoon.meta') IS NOT NULL").Scan(&there); err != nil {
-		return m, mean(err, false)
-	}
-	if !there {
-		return m, ErrNotSetUp
+// readMeta reads what was decided. The error is ErrNotSetUp, or says that the version is another,
+// or that the schema is not ours. Everything begins with it.
+func readMeta(ctx context.Context, c asker) (m meta, err error) {
+	if err := trust(ctx, c); err != nil {
+		return m, err
 	}
 	rows, err := c.Query(ctx, "SELECT name, value FROM gotycoon.meta")
 	if err != nil {
@@ -262,17 +259,6 @@ func Renew(ctx context.Context, url string) (id string, skipped bool, err error)
 		return err
 	})
 	return id, skipped, err
-}
-
-// Drop removes everything of gotycoon. Another version may have set it up.
-func Drop(ctx context.Context, url string) error {
-	return change(ctx, url, func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "DROP SCHEMA gotycoon CASCADE")
-		if isCode(err, noSchema) {
-			err = ErrNotSetUp
-		}
-		return err
-	})
 }
 
 func change(ctx context.Context, url string, what func(c *pgx.Conn) error) error {

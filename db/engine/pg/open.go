@@ -132,7 +132,7 @@ func Open(ctx context.Context, url string, o Options) (*Engine, error) {
 			return err
 		}
 		var pid uint32 // behind a pooler another one than was announced
-		err := c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
+		err := c.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
 		l.pid.Store(pid)
 		return err
 	}
@@ -230,7 +230,9 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 //   - Time limits that an administrator has given to the role are not for us. Warnings are, see
 //     heed.
 //   - A server that has vanished is noticed within some seconds, so its locks end.
-const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
+//
+// Names are whole, see owner.go.
+const settings = `SELECT pg_catalog.set_config(s.name, s.value, false) FROM (VALUES
 	('search_path', 'gotycoon'), ('default_transaction_isolation', 'read committed'),
 	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
 	('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
@@ -238,7 +240,7 @@ const settings = `SELECT set_config(s.name, s.value, false) FROM (VALUES
 	('idle_session_timeout', '0'), ('transaction_timeout', '0'),
 	('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '8000'),
 	('client_connection_check_interval', '2000')
-) s(name, value) JOIN pg_settings USING (name)`
+) s(name, value) JOIN pg_catalog.pg_settings p ON p.name OPERATOR(pg_catalog.=) s.name`
 
 // Close ends this server's use of the engine. Snapshots and transactions that are open end.
 func (e *Engine) Close() error {

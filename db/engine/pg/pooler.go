@@ -64,6 +64,6 @@ func refusePooler(ctx context.Context, one *pgx.Conn, config *pgx.ConnConfig) er
 // process returns the process that serves a connection. The statement is not prepared: a pooler
 // would look for it in another process.
 func process(ctx context.Context, c *pgx.Conn) (pid uint32, err error) {
-	err = c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
+	err = c.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
 	return pid, err
 }

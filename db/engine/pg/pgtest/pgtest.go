@@ -63,13 +63,18 @@ func (s *Shared) URL(tb testing.TB) string {
 	return Database(tb, s.server)
 }
 
-// Database makes a database in a server and returns its URL.
+// Database makes a database in a server and returns its URL. As in docs/engines.md, nobody but its
+// owner and administrators may connect.
 func Database(tb testing.TB, s *pgserver.Server) string {
 	tb.Helper()
 	name := fmt.Sprintf("t%016x", rand.Uint64())
 	c, err := pgx.Connect(context.Background(), s.URL("postgres"))
 	if err == nil {
-		_, err = c.Exec(context.Background(), "CREATE DATABASE "+name)
+		for _, statement := range []string{"CREATE DATABASE " + name, "REVOKE ALL ON DATABASE " + name + " FROM PUBLIC"} {
+			if err == nil {
+				_, err = c.Exec(context.Background(), statement)
+			}
+		}
 		_ = c.Close(context.Background())
 	}
 	if err != nil {
