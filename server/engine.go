@@ -133,6 +133,9 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 			say = log.error
 		}
 		say("connected to the engine: PostgreSQL %s, databases: %s, durability: %s", status.Version, strings.Join(c.Databases, " "), status.Durability)
+		if status.Public {
+			log.system("warning: the engine %s: %s", s.name, pg.PublicWarning)
+		}
 	}
 	return s, nil
 }

@@ -1,13 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/engine/pg"
+	"gotycoon/db/engine/pg/pgtest"
 )
 
 // A start that has waited for its engine in vain says why the engine was not to be had, and not
@@ -43,6 +48,30 @@ func TestOptionsBesideAnEngine(t *testing.T) {
 		wrong, _, _ := Examine(c)
 		require.ErrorContains(t, wrong[0], text)
 	}
+}
+
+// A database to which everybody may connect is a matter for "config check", and for the log of a
+// start.
+func TestADatabaseForEverybodyIsTold(t *testing.T) {
+	p := pgtest.Own(t)
+	c := DefaultConfig()
+	c.Plugins.Database, c.Databases, c.Port = p.URL("postgres"), nil, 0
+	_, err := pg.Init(t.Context(), c.Plugins.Database, pg.Setup{SID: 1, Databases: []string{"a"}})
+	require.NoError(t, err)
+	told := func() string {
+		wrong, warnings, _ := Examine(c)
+		require.Empty(t, wrong)
+		var log bytes.Buffer
+		cfg := c
+		s, err := cfg.openEngine(logger{slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.Equal(t, len(warnings), strings.Count(log.String(), "warning: the engine"))
+		return strings.Join(warnings, "\n")
+	}
+	require.Contains(t, told(), "every role of this PostgreSQL may connect")
+	require.NoError(t, p.Run("postgres", "REVOKE ALL ON DATABASE postgres FROM PUBLIC"))
+	require.Empty(t, told())
 }
 
 // What is no URL, or has a password that is not written as one must be, is refused without a word

@@ -170,6 +170,9 @@ func (e *examiner) engine() {
 	if s.Standby && !c.ReadOnly {
 		e.fail("-pldb: %s is a standby, which takes no updates: name the primary, or both, or use -ord", name)
 	}
+	if s.Public {
+		e.warnings = append(e.warnings, fmt.Sprintf("-pldb: the engine %s: %s", name, pg.PublicWarning))
+	}
 	e.notes = append(e.notes, "durability: "+s.Durability)
 }
 

@@ -227,3 +227,8 @@ func (s *Server) program(name string, args ...string) error {
 	}
 	return nil
 }
+
+// Run carries out statements in a database of a server that runs.
+func (s *Server) Run(database, statements string) error {
+	return s.program("psql", "-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-c", statements, s.URL(database))
+}

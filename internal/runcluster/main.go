@@ -63,6 +63,9 @@ func run(ctx context.Context, o options, out io.Writer) (failed error) {
 		return err
 	}
 	defer func() { failed = errors.Join(failed, engine.Stop()) }()
+	if err := engine.Run("postgres", "REVOKE ALL ON DATABASE postgres FROM PUBLIC"); err != nil { // else servers warn of it
+		return err
+	}
 	url := engine.URL("postgres")
 	if _, err := pg.Init(ctx, url, pg.Setup{SID: 1, Log: true, Databases: []string{"casket"}}); err != nil {
 		return err

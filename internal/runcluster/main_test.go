@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,6 +70,10 @@ func TestRun(t *testing.T) {
 		require.Equal(t, "hello", ask(t, http.MethodGet, "", at(1)+"/greeting"))
 		require.Equal(t, "num\t1\n", ask(t, http.MethodGet, "", at(2)+"/rpc/increment?key=visits&num=1"))
 		require.Contains(t, ask(t, http.MethodGet, "", fmt.Sprintf("http://127.0.0.1:%d/", o.console)), "gotycoon")
+		log, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("server-%d.log", o.port)))
+		require.NoError(t, err)
+		require.Contains(t, string(log), "connected to the engine")
+		require.NotContains(t, string(log), "warning: ")
 	})
 	session(func(at func(int) string) {
 		require.Equal(t, "hello", ask(t, http.MethodGet, "", at(2)+"/greeting"))

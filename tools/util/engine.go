@@ -152,6 +152,9 @@ func engineStatus(ctx context.Context, c *call, _ *engineOptions) error {
 	for i, name := range s.Databases {
 		fmt.Fprintf(c.out, "database %d: %s, %d records, %d bytes\n", i, name, s.Records[i], s.Bytes[i])
 	}
+	if s.Public {
+		fmt.Fprintln(c.out, "warning: "+pg.PublicWarning)
+	}
 	return nil
 }
 

@@ -87,6 +87,11 @@ func TestEngine(t *testing.T) {
 	require.Len(t, logOf(), len(was))
 	require.NotEqual(t, was, logOf())
 
+	require.NotContains(t, succeed(t, "", "engine", "status", url), "warning")
+	_, err = c.Exec(t.Context(), "GRANT CONNECT ON DATABASE "+c.Config().Database+" TO PUBLIC")
+	require.NoError(t, err)
+	require.Contains(t, succeed(t, "", "engine", "status", url), "warning: every role of this PostgreSQL may connect")
+
 	_, err = c.Exec(t.Context(), "CREATE VIEW public.theirs AS SELECT * FROM gotycoon.r0")
 	require.NoError(t, err)
 	fails("view public.theirs", "drop", url, "-yes")

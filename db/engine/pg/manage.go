@@ -40,6 +40,7 @@ type Status struct {
 	Standby    bool   // nothing can be written here
 	Durability string // what an acknowledgement is worth, in words
 	Weak       bool   // ... less than a crash of one machine asks for
+	Public     bool   // every role of this PostgreSQL may connect to the database
 	Lanes      int64  // that were given out, of MaxLanes
 	LogBytes   int64
 	LogOldest  engine.Stamp // up to which the log was removed
@@ -47,6 +48,11 @@ type Status struct {
 	Records    []int64 // of each database
 	Bytes      []int64
 }
+
+// PublicWarning says what Status.Public means. Advisory locks and notifications have no owner: who
+// is connected to the database can take any lock, keep it, and send any notification.
+const PublicWarning = "every role of this PostgreSQL may connect to the database, and so may stop all servers by taking their locks, and send signals: " +
+	"'REVOKE ALL ON DATABASE … FROM PUBLIC' ends that"
 
 // MaxLanes is how many lanes there can ever be.
 const MaxLanes = 1<<20 - 2
@@ -207,8 +213,9 @@ func readStatus(ctx context.Context, c *pgx.Conn) (s Status, err error) {
 		current_setting('synchronous_standby_names'), current_setting('fsync'),
 		(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.lanes),
 		pg_total_relation_size('gotycoon.groups_0') + pg_total_relation_size('gotycoon.groups_1') + pg_total_relation_size('gotycoon.groups_2'),
-		(SELECT trimmed FROM gotycoon.rotation), (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.stamps)`,
-	).Scan(&s.Version, &s.Standby, &commit, &standbys, &fsync, &s.Lanes, &s.LogBytes, &s.LogOldest, &s.LogNewest)
+		(SELECT trimmed FROM gotycoon.rotation), (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.stamps),
+		has_database_privilege('public', current_database(), 'CONNECT')`,
+	).Scan(&s.Version, &s.Standby, &commit, &standbys, &fsync, &s.Lanes, &s.LogBytes, &s.LogOldest, &s.LogNewest, &s.Public)
 	if err != nil {
 		return s, err
 	}

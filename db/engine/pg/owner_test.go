@@ -139,3 +139,18 @@ func TestOwners(t *testing.T) {
 	require.NoError(t, err)
 	everyWay(t, url, fine)
 }
+
+// Where everybody may connect, everybody may take our locks, and send signals.
+func TestAnOpenDatabaseIsTold(t *testing.T) {
+	url := setUp(t)
+	s, err := pg.ReadStatus(t.Context(), url)
+	require.NoError(t, err)
+	require.False(t, s.Public)
+	admin := direct(t, url)
+	database, err := pgx.ParseConfig(url)
+	require.NoError(t, err)
+	run(t, admin, "GRANT CONNECT ON DATABASE "+database.Database+" TO PUBLIC")
+	s, err = pg.ReadStatus(t.Context(), url)
+	require.NoError(t, err)
+	require.True(t, s.Public)
+}
