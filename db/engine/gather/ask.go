@@ -20,10 +20,11 @@ func Ask[T any](ctx context.Context, g *Gather, f func(ctx context.Context) (T, 
 
 // Retry is Ask for a call whose own context must last longer than the call.
 func Retry[T any](ctx context.Context, g *Gather, f func() (T, error)) (answer T, err error) {
-	if err := g.enter(ctx, 0); err != nil {
+	p, err := g.enter(ctx, 1, 0)
+	if err != nil {
 		return answer, err
 	}
-	defer g.leave(0)
+	defer g.leave(p)
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		answer, err = call(g, func(context.Context) (T, error) { return f() })

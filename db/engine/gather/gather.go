@@ -19,7 +19,7 @@ type Options struct {
 	Readers    int           // requests of reads that are under way at a time; 4
 	Group      int           // operations of a group, keys of a request of reads; 512
 	GroupBytes int           // about the bytes of either; 4 MiB
-	Queue      int           // operations and reads that wait or are under way; 65,536
+	Queue      int           // operations and reads that wait or are under way, see queue; 65,536
 	QueueBytes int           // and what they bring; 64 MiB
 	Timeout    time.Duration // of an operation, retries included; 10 s
 	SID        uint16        // the server ID of updates made here
@@ -65,6 +65,15 @@ type Operation struct {
 // alone reports whether the operation cannot share a group.
 func (o *Operation) alone() bool { return o.Clear != nil || o.Position != nil || o.Guard != nil }
 
+// bytes returns about how many bytes the operation brings.
+func (o *Operation) bytes() int {
+	size := o.Size
+	for i := range o.Keys {
+		size += len(o.Keys[i].Key)
+	}
+	return size
+}
+
 // Outcome is what has become of an operation.
 type Outcome struct {
 	// Revision is that of the records which the operation has stored; engine.Replaced where one of
@@ -102,7 +111,7 @@ type Gather struct {
 	lates   sync.Map     // lanes that wait for a database, by its index (uint16)
 	waiting atomic.Int32 // of these that have tasks
 
-	queued, queuedBytes atomic.Int64
+	queue queue
 
 	closing sync.RWMutex // held for reading while a call enters
 	closed  bool
@@ -117,6 +126,7 @@ func New(e engine.Engine, o Options) *Gather {
 	o.setDefaults()
 	g := &Gather{engine: e, opts: o, limits: e.Limits(), logs: e.Log() != nil, seed: maphash.MakeSeed()}
 	g.stats.init()
+	g.queue.init(&g.opts)
 	g.outage.g = g
 	g.used.Store(1)
 	g.ctx, g.end = context.WithCancel(context.Background())
@@ -132,122 +142,33 @@ func New(e engine.Engine, o Options) *Gather {
 // Timeout returns for how long an operation may take.
 func (g *Gather) Timeout() time.Duration { return g.opts.Timeout }
 
-// Do carries out an operation and returns when the engine has made it. The error is that of the
-// body, or an *engine.Error, which says whether anything has happened. When ctx ends, or
-// Options.Timeout has passed, Do returns soon.
-//
-// body reads and changes records through the view and does nothing else that counts: it may run
-// several times, and then only the last time counts. It runs in the caller's goroutine, and others
-// wait for it meanwhile, so it must be quick. What it has changed counts also if it returns an
-// error, which becomes that of Do. With nil the operation's Updates are made, without a change of
-// goroutines.
-func (g *Gather) Do(ctx context.Context, op Operation, body func(v *View) error) (Outcome, error) {
-	t, err := g.begin(ctx, &op, g.used.Load(), nil, body != nil)
-	if err != nil {
-		return Outcome{}, err
-	}
-	defer g.leave(t.size)
-	return g.await(ctx, t, func(_ *task, v *View) error { return body(v) })
-}
-
-// DoAll carries out operations that have nothing to do with each other but that one caller brings
-// them, and returns when each has been made, or has failed. Each has one key. Those on the same key
-// are made in their order. body runs for the i-th operation, one at a time; a nil body is as in Do.
-// answer is called for each, in the order of ops.
-func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
-	tasks, errs := make([]*task, len(ops)), make([]error, len(ops))
-	turns, places := make(chan turn, len(g.lanes)), make(map[*task]int, len(ops))
-	used := g.used.Load() // for all of them: those on one key go to one lane
-	for i := range ops {
-		if len(ops[i].Keys) != 1 || ops[i].alone() {
-			panic("gather: an operation of DoAll needs the broad lane, which has another order")
-		}
-		if tasks[i], errs[i] = g.begin(ctx, &ops[i], used, turns, body != nil); errs[i] == nil {
-			places[tasks[i]] = i
-		}
-	}
-	for i, t := range tasks {
-		if t == nil {
-			answer(i, Outcome{}, errs[i])
-			continue
-		}
-		size := t.size
-		o, err := g.await(ctx, t, func(t *task, v *View) error { return body(places[t], v) })
-		g.leave(size)
-		answer(i, o, err)
-	}
-}
-
-// begin gives an operation to its lane, which is one of those that are used. The caller calls leave
-// with the size of the task. turns is where the caller is told that a body is to run, nil for the
-// task's own place.
-func (g *Gather) begin(ctx context.Context, op *Operation, used int32, turns chan turn, hasBody bool) (*task, error) {
-	if err := g.limits.Fits(len(op.Keys)); err != nil {
-		return nil, err
-	}
-	size := op.Size
-	for i := range op.Keys {
-		size += len(op.Keys[i].Key)
-	}
-	if err := g.enter(ctx, size); err != nil {
-		return nil, err
-	}
-	t := g.task(*op, size)
-	if hasBody {
-		if t.turns = turns; turns == nil {
-			t.turns = t.own
-		}
-	}
-	if !hasBody {
-		t.op.Blind = true
-	}
-	t.home = g.lane(t, used)
-	t.home.put(t)
-	return t, nil
-}
-
-// lane returns the lane of an operation.
-func (g *Gather) lane(t *task, used int32) *lane {
-	if len(t.keys) != 1 || t.op.alone() {
-		return g.lanes[g.opts.Lanes]
-	}
-	return g.lanes[t.hash%uint64(used)]
-}
-
-// hash returns the hash of a key.
-func (g *Gather) hash(k engine.Key) uint64 {
-	return maphash.Bytes(g.seed, k.Key) + uint64(k.DB)*0x9E3779B97F4A7C15
-}
-
-// enter begins a call that brings size bytes, unless there are too many already.
-func (g *Gather) enter(ctx context.Context, size int) error {
+// enter begins a call that brings so many operations and bytes, unless there are too many already.
+// The caller calls leave with its place.
+func (g *Gather) enter(ctx context.Context, operations, bytes int) (place, error) {
 	if ctx.Err() != nil {
-		return &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("%w: nothing was changed", ctx.Err())}
+		return place{}, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("%w: nothing was changed", ctx.Err())}
 	}
 	if g.outage.away() {
-		g.stats.refused.Add(1)
-		return ErrAway
+		g.stats.refused.Add(uint64(operations))
+		return place{}, ErrAway
 	}
 	g.closing.RLock()
 	defer g.closing.RUnlock()
 	if g.closed {
-		return ErrClosed
+		return place{}, ErrClosed
 	}
-	n, bytes := g.queued.Add(1), g.queuedBytes.Add(int64(size))
-	if n > int64(g.opts.Queue) || n > 1 && bytes > int64(g.opts.QueueBytes) {
-		g.queued.Add(-1)
-		g.queuedBytes.Add(-int64(size))
-		g.stats.refused.Add(1)
-		return ErrBusy
+	p, ok := g.queue.take(operations, bytes)
+	if !ok {
+		g.stats.refused.Add(uint64(operations))
+		return place{}, ErrBusy
 	}
 	g.calls.Add(1)
-	return nil
+	return p, nil
 }
 
 // leave ends a call.
-func (g *Gather) leave(size int) {
-	g.queued.Add(-1)
-	g.queuedBytes.Add(-int64(size))
+func (g *Gather) leave(p place) {
+	g.queue.leave(p)
 	g.calls.Done()
 }
 

@@ -80,18 +80,18 @@ func (g *Gather) Read(ctx context.Context, keys []engine.Key) ([]engine.Record, 
 // ReadLarge is a Read that leaves out values with more than most bytes only.
 func (g *Gather) ReadLarge(ctx context.Context, keys []engine.Key, most int) ([]engine.Record, error) {
 	if len(keys) == 0 { // nothing to ask the engine for
-		err := g.enter(ctx, 0)
+		p, err := g.enter(ctx, 1, 0)
 		if err == nil {
-			g.leave(0)
+			g.leave(p)
 		}
 		return nil, err
 	}
 	q := g.reads.query(keys, most)
-	size := len(q.room)
-	if err := g.enter(ctx, size); err != nil {
+	p, err := g.enter(ctx, 1, len(q.room))
+	if err != nil {
 		return nil, err
 	}
-	defer g.leave(size)
+	defer g.leave(p)
 	q.timer.Reset(g.opts.Timeout)
 	g.reads.put(q)
 	why := error(nil)

@@ -51,8 +51,9 @@ func (c *counters) init() {
 // Stats returns the figures of now.
 func (g *Gather) Stats() Stats {
 	c := &g.stats
+	operations, bytes := g.queue.taken()
 	return Stats{
-		Queue: g.queued.Load(), QueueBytes: g.queuedBytes.Load(), QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.outage.silence(),
+		Queue: operations, QueueBytes: bytes, QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.outage.silence(),
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
 		GroupOperations: c.operations, GroupBytes: c.bytes, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
