@@ -25,7 +25,11 @@ func (l *lane) carryOut() bool {
 	if l.late {
 		defer l.attend()()
 	}
+	l.g.trial.begins(l)
 	if err := l.read(); err != nil {
+		if settles(err) {
+			l.g.trial.drops(l)
+		}
 		l.failed(err)
 		return false
 	}
@@ -39,8 +43,9 @@ func (l *lane) carryOut() bool {
 	}
 	g, changes := l.make()
 	if !changes {
+		l.g.trial.drops(l)
 		if l.hold {
-			_, _ = asks(l, func(ctx context.Context) (engine.Result, error) { // which ends the hold
+			_, _ = call(l.g, func(ctx context.Context) (engine.Result, error) { // which ends the hold
 				return l.g.engine.Write(ctx, &engine.Group{ID: g.ID})
 			})
 		}
@@ -61,7 +66,7 @@ func (l *lane) carryOut() bool {
 // memory.
 func (l *lane) read() error {
 	if l.id.Lane == 0 || l.id.Seq == engine.LastSeq {
-		n, err := asks(l, l.g.engine.Lane)
+		n, err := call(l.g, l.g.engine.Lane)
 		if err != nil {
 			return err
 		}
@@ -147,7 +152,7 @@ func (l *lane) readKeys(most int) ([]engine.Record, error) {
 		l.g.stats.held.Add(1)
 	}
 	began := time.Now()
-	recs, err := asks(l, func(ctx context.Context) ([]engine.Record, error) {
+	recs, err := call(l.g, func(ctx context.Context) ([]engine.Record, error) {
 		return l.g.engine.Read(ctx, l.keys, how)
 	})
 	l.g.stats.read.Observe(int64(time.Since(began)))
@@ -169,7 +174,7 @@ func (l *lane) make() (g *engine.Group, changes bool) {
 // or if everybody who has waited for the group has left.
 func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	began := time.Now()
-	result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
+	result, err := call(l.g, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })
 	l.g.stats.write.Observe(int64(time.Since(began)))
 	l.g.stats.operations.Observe(int64(len(l.group)))
 	size := 0
@@ -177,15 +182,21 @@ func (l *lane) write(g *engine.Group) (engine.Result, error) {
 		size += g.Changes[i].Size()
 	}
 	l.g.stats.bytes.Observe(int64(size))
+	if settles(err) {
+		l.g.trial.ends(l)
+	}
 	if err == nil || engine.KindOf(err) != engine.Unknown {
 		return result, err
 	}
 	l.g.stats.unknown.Add(1)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		result, err := asks(l, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
+		result, err := call(l.g, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Settle(ctx, g.ID) })
 		switch {
 		case err == nil:
 			l.g.stats.settledMade.Add(1)
+			if slices.ContainsFunc(l.group, func(t *task) bool { return !t.left() }) {
+				l.g.trial.ends(l) // somebody is told
+			}
 			return result, nil
 		case errors.Is(err, engine.ErrUndone):
 			l.g.stats.settledUndone.Add(1)

@@ -106,6 +106,7 @@ type Gather struct {
 	reads  readers
 	stats  counters
 	outage outage
+	trial  trial
 	tasks  sync.Pool
 
 	lates   sync.Map     // lanes that wait for a database, by its index (uint16)
@@ -127,7 +128,7 @@ func New(e engine.Engine, o Options) *Gather {
 	g := &Gather{engine: e, opts: o, limits: e.Limits(), logs: e.Log() != nil, seed: maphash.MakeSeed()}
 	g.stats.init()
 	g.queue.init(&g.opts)
-	g.outage.g = g
+	g.outage.g, g.trial.g = g, g
 	g.used.Store(1)
 	g.ctx, g.end = context.WithCancel(context.Background())
 	for i := range o.Lanes + 1 {
@@ -135,6 +136,7 @@ func New(e engine.Engine, o Options) *Gather {
 		g.lanes = append(g.lanes, l)
 		g.work.Go(l.run)
 	}
+	g.work.Go(g.trial.watch)
 	g.reads.init(g)
 	return g
 }

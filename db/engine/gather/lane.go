@@ -3,7 +3,6 @@ package gather
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gotycoon/db/engine"
@@ -24,7 +23,9 @@ type lane struct {
 	back  []*task // from the lane that has waited for their database
 	busy  bool    // of a late lane: it has tasks
 
-	silent atomic.Int64 // since when it has had no answer, in nanoseconds; 0: it waits for none
+	// See trial.
+	since time.Time // when it began to try the present group; zero: it tries none
+	stuck bool      // the engine answers probes meanwhile
 
 	// The lane's goroutine alone uses the following.
 	id       engine.GroupID // of the last group
@@ -161,7 +162,7 @@ func (l *lane) wait() bool {
 		} else if l.fetch(); len(l.front) > 0 {
 			return true
 		}
-		l.silent.Store(0)
+		l.g.trial.givesUp(l)
 		select {
 		case <-l.wake:
 		case <-back:

@@ -18,11 +18,10 @@ const (
 // outage knows whether the engine is away: it has not answered anything for the time that an
 // operation may take.
 type outage struct {
-	g       *Gather
-	last    atomic.Int64                  // when the engine answered last, in nanoseconds
-	updated atomic.Int64                  // when it answered a lane
-	gone    atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
-	mu      sync.Mutex                    // held while it begins
+	g    *Gather
+	last atomic.Int64                  // when the engine answered last, in nanoseconds
+	gone atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
+	mu   sync.Mutex                    // held while it begins
 }
 
 // answered notes an answer of the engine.
@@ -92,33 +91,6 @@ func (g *Gather) answers() bool {
 		return g.engine.Read(ctx, nil, engine.Reading{})
 	})
 	return err == nil
-}
-
-// asks makes a call of a lane. It notes for how long the lane has had no answer.
-func asks[T any](l *lane, f func(ctx context.Context) (T, error)) (T, error) {
-	l.silent.CompareAndSwap(0, time.Now().UnixNano())
-	return call(l.g, func(ctx context.Context) (T, error) {
-		answer, err := f(ctx)
-		if heard(ctx, err) {
-			l.silent.Store(0)
-			l.g.outage.updated.Store(time.Now().UnixNano())
-		}
-		return answer, err
-	})
-}
-
-// silence returns for how long updates wait for any answer of the engine.
-func (o *outage) silence() time.Duration {
-	since := int64(0)
-	for _, l := range o.g.lanes {
-		if at := l.silent.Load(); at > 0 && (since == 0 || at < since) {
-			since = at
-		}
-	}
-	if since == 0 {
-		return 0
-	}
-	return max(0, time.Since(time.Unix(0, max(since, o.updated.Load()))))
 }
 
 // pause waits for a time, and while the engine is away until it is back. It returns false at the

@@ -14,8 +14,8 @@ type Stats struct {
 	QueueBytes int64
 	QueueLimit int64 // from which on operations are refused as busy
 	Away       bool  // the engine does not answer; operations are refused
-	// for how long operations that change something have waited for any answer of the engine; a
-	// transaction that they wait for does not count
+	// for how long operations that change something have been tried, and none was answered; a
+	// transaction that they wait for does not count. See trial
 	Silent time.Duration
 
 	Lost          uint64 // operations that had to run again because another server was faster
@@ -53,7 +53,7 @@ func (g *Gather) Stats() Stats {
 	c := &g.stats
 	operations, bytes := g.queue.taken()
 	return Stats{
-		Queue: operations, QueueBytes: bytes, QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.outage.silence(),
+		Queue: operations, QueueBytes: bytes, QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.trial.silence(),
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
 		GroupOperations: c.operations, GroupBytes: c.bytes, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,
