@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -35,13 +36,19 @@ const (
 type alarm struct {
 	name  string
 	text  string    // what is wrong, of which disk, limit, server or file, and what to do
+	plain string    // what probes say instead, where the text names what not everybody may know; else empty
 	since time.Time // this and kind are filled in by alarms
 	kind  *alarmKind
 }
 
-// String is the alarm as /readyz and the report show it.
+// String is the alarm as the report shows it.
 func (a *alarm) String() string {
 	return fmt.Sprintf("%s (since %s)", a.text, instant(a.since))
+}
+
+// open is the alarm as /readyz shows it, which programs of all kinds may ask.
+func (a *alarm) open() string {
+	return fmt.Sprintf("%s (since %s)", cmp.Or(a.plain, a.text), instant(a.since))
 }
 
 // alarmKind is what holds for all alarms of one name.
@@ -111,10 +118,11 @@ func newAlarms(log logger) *alarms {
 func (a *alarms) look(now time.Time) (present []alarm) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	found := map[string]string{}
+	found, plain := map[string]string{}, map[string]string{}
 	for _, source := range a.sources {
 		for _, one := range source(now) {
 			found[one.name] = joined(found[one.name], strings.ReplaceAll(one.text, "\n", "; "))
+			plain[one.name] = joined(plain[one.name], strings.ReplaceAll(cmp.Or(one.plain, one.text), "\n", "; "))
 		}
 	}
 	for i := range a.kinds {
@@ -127,7 +135,7 @@ func (a *alarms) look(now time.Time) (present []alarm) {
 		if _, was := a.since[k.name]; !was {
 			a.since[k.name] = now
 		}
-		one := alarm{k.name, text, a.since[k.name], k}
+		one := alarm{k.name, text, plain[k.name], a.since[k.name], k}
 		if now.Sub(one.since) < k.after {
 			continue
 		}

@@ -190,24 +190,39 @@ func engineAlarms(c *db.Catalog, s *sharedEngine) (all []alarm) {
 	if s == nil {
 		return nil
 	}
-	text, look := "", "look whether it runs and can be reached from here"
-	switch g := c.Groups().Stats(); {
-	case g.Away:
-		text = fmt.Sprintf("the engine %s does not answer, requests are refused: ", s.name)
-	case g.Silent >= engineSilent:
-		text = fmt.Sprintf("the engine %s has not answered any update for some seconds: ", s.name)
-		look += ", and whether its synchronous standby is missing"
-	}
-	if text != "" {
-		all = append(all, alarm{name: alarmEngine, text: text + look + ". The server goes on by itself as soon as the engine answers"})
-	}
+	all = s.silent(c.Groups().Stats())
 	if s.relay == nil {
 		return all
 	}
 	if err := s.relay.Stats().Deaf; err != nil {
-		all = append(all, alarm{name: alarmSignals, text: fmt.Sprintf(
-			"clients that wait here for a signal (WAIT) are not woken by signals that are sent at other servers of the engine: %v. "+
-				"The server goes on trying", err)})
+		all = append(all, deafAlarm(err))
 	}
 	return all
+}
+
+// silent tells of an engine that does not answer. Probes do not say which one: its name has a user,
+// hosts and a database.
+func (s *sharedEngine) silent(g gather.Stats) []alarm {
+	what, look := "", "look whether it runs and can be reached from here"
+	switch {
+	case g.Away:
+		what = "does not answer, requests are refused: "
+	case g.Silent >= engineSilent:
+		what = "has not answered any update for some seconds: "
+		look += ", and whether its synchronous standby is missing"
+	default:
+		return nil
+	}
+	what += look + ". The server goes on by itself as soon as the engine answers"
+	return []alarm{{name: alarmEngine, text: "the engine " + s.name + " " + what, plain: "the engine " + what}}
+}
+
+// deafAlarm tells why signals of other servers do not come. Probes do not say it: errors of
+// connections name users and hosts.
+func deafAlarm(why error) alarm {
+	const what = "clients that wait here for a signal (WAIT) are not woken by signals that are sent at other servers of the engine"
+	return alarm{
+		name: alarmSignals, text: fmt.Sprintf("%s: %v. The server goes on trying", what, why),
+		plain: what + ". The log, the report and the console say why. The server goes on trying",
+	}
 }

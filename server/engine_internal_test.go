@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/engine/gather"
 	"gotycoon/db/engine/pg"
 	"gotycoon/db/engine/pg/pgtest"
 )
@@ -122,4 +124,37 @@ func TestRedactedURL(t *testing.T) {
 		require.Equal(t, shown, RedactedURL(url), url)
 		require.NotContains(t, RedactedURL(url), "geheim")
 	}
+}
+
+// Who may ask /readyz need not know where the engine is, nor who the server is there. The log, the
+// report and the console say it.
+func TestProbesDoNotNameTheEngine(t *testing.T) {
+	s := &sharedEngine{name: "postgres://kt@127.0.0.1:25432/accounts"}
+	w := watchAlarms()
+	h := &health{alarms: w.alarms}
+	deaf := errors.New("connecting to user=kt host=127.0.0.1:25432: refused")
+	for text, one := range map[string]alarm{
+		"the engine does not answer, requests are refused: look":                           s.silent(gather.Stats{Away: true})[0],
+		"the engine has not answered any update for some seconds: look":                    s.silent(gather.Stats{Silent: engineSilent})[0],
+		"are not woken by signals that are sent at other servers of the engine. The log, ": deafAlarm(deaf),
+	} {
+		w.sources = []func(time.Time) []alarm{func(time.Time) []alarm { return []alarm{one} }}
+		w.look(time.Now().Add(-time.Minute))
+		said := append(h.ready(), h.notes()...)
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], text)
+		require.Contains(t, said[0], " (since 20")
+		for _, name := range []string{"kt@", "user=", "127.0.0.1", "25432", "accounts"} {
+			require.NotContains(t, said[0], name)
+		}
+		rows := map[string]string{}
+		w.report(rows)
+		require.Contains(t, rows["alarm_"+one.name], "25432")
+		require.Contains(t, w.shown()[0].Text, "25432")
+		require.Contains(t, w.log.String(), "25432")
+		w.sources = nil
+		w.look(time.Now())
+		w.log.Reset()
+	}
+	require.Empty(t, s.silent(gather.Stats{Silent: engineSilent - 1}))
 }

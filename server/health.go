@@ -67,11 +67,11 @@ func (h *health) reasons(counts func(*alarmKind) bool) []string {
 	return h.list(counts)
 }
 
-// list returns the alarms that count.
+// list returns the alarms that count, as everybody may read them who may ask.
 func (h *health) list(counts func(*alarmKind) bool) (texts []string) {
 	for _, one := range h.alarms.look(time.Now()) {
 		if counts(one.kind) {
-			texts = append(texts, one.String())
+			texts = append(texts, one.open())
 		}
 	}
 	return texts
