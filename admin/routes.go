@@ -28,10 +28,17 @@ func (s *Server) routes() {
 	}
 	s.Handle("GET /version", Read, http.HandlerFunc(s.version))
 	s.Handle("GET /debug/pprof/", Admin, http.HandlerFunc(pprof.Index))
-	s.Handle("GET /debug/pprof/cmdline", Admin, http.HandlerFunc(pprof.Cmdline))
+	s.Handle("GET /debug/pprof/cmdline", Admin, http.HandlerFunc(s.commandLine))
 	s.Handle("GET /debug/pprof/profile", Admin, http.HandlerFunc(pprof.Profile))
 	s.Handle("GET /debug/pprof/symbol", Admin, http.HandlerFunc(pprof.Symbol))
 	s.Handle("GET /debug/pprof/trace", Admin, http.HandlerFunc(pprof.Trace))
+}
+
+// commandLine is pprof.Cmdline with arguments that may be shown.
+func (s *Server) commandLine(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, strings.Join(s.opts.CommandLine, "\x00"))
 }
 
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {

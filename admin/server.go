@@ -78,6 +78,9 @@ type Options struct {
 	MaxConns int // open connections, see connections; 0: any number
 
 	Version, Revision string // of the product, for /version
+
+	// CommandLine is what the profiles show as arguments of the process, which may have passwords.
+	CommandLine []string
 }
 
 func (o *Options) setDefaults() {

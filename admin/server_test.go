@@ -199,3 +199,18 @@ func TestConnectionsOfTheListenerAreLimited(t *testing.T) {
 	close(hold)
 	require.Eventually(t, func() bool { return served(dial("127.0.0.1")) }, 10*time.Second, time.Millisecond)
 }
+
+// The page of the command line has the arguments that it is given, and not those of the process.
+func TestTheCommandLine(t *testing.T) {
+	s := start(t, admin.Options{CommandLine: []string{"ktserver", "-pldb", "postgres://kt@db/kt"}})
+	status, body, head := get(t, s, "/debug/pprof/cmdline")
+	require.Equal(t, 200, status)
+	require.Equal(t, "ktserver\x00-pldb\x00postgres://kt@db/kt", body)
+	require.Equal(t, "text/plain; charset=utf-8", head.Get("Content-Type"))
+	_, body, _ = get(t, start(t, admin.Options{}), "/debug/pprof/cmdline")
+	require.Empty(t, body)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs?debug=1"} {
+		status, _, _ = get(t, s, path)
+		require.Equal(t, 200, status)
+	}
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -102,6 +103,8 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 		MaxConns: min(o.MaxConns, mostAdminConns),
 		Version:  built.Version,
 		Revision: built.Revision,
+
+		CommandLine: commandLine(os.Args),
 		Collectors: exporter.Process(exporter.Server{
 			Version: built.Version, Revision: built.Revision, Started: o.Started,
 			Ready: func() bool { return len(o.Health.ready()) == 0 },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,4 +158,21 @@ func TestProbesDoNotNameTheEngine(t *testing.T) {
 		w.log.Reset()
 	}
 	require.Empty(t, s.silent(gather.Stats{Silent: engineSilent - 1}))
+}
+
+// The admin listener shows how the server was started, but for passwords.
+func TestTheCommandLineHasNoPasswords(t *testing.T) {
+	args := []string{
+		"ktserver", "-port", "1980", "-pldb", "postgres://kt:geheim@db/kt?application_name=a", "-pldb=postgres://kt:geheim@db/kt", "--pldb=postgres://db/kt?password=geheim",
+		"-pldb=postgres://kt:1/geheim@h/db", " postgres://kt:geheim@db/kt", "-dsn=x=postgres://u:geheim@h/d", "casket.kct#ktopts=p", "",
+		"-cluster-secret", "geheim", "-cluster-secret=geheim", "--cluster-secret", "-geheim=", "-token-file", "file",
+	}
+	before := slices.Clone(args)
+	require.Equal(t, []string{
+		"ktserver", "-port", "1980", "-pldb", "postgres://kt@db/kt", "-pldb=postgres://kt@db/kt", "--pldb=postgres://db/kt",
+		"-pldb=postgres://…", " postgres://kt@db/kt", "-dsn=x=postgres://u@h/d", "casket.kct#ktopts=p", "",
+		"-cluster-secret", "…", "-cluster-secret=…", "--cluster-secret", "…", "-token-file", "file",
+	}, commandLine(args))
+	require.Equal(t, before, args)
+	require.Empty(t, commandLine(nil))
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -98,11 +96,7 @@ func (r *option) usual() string {
 }
 
 // secret reports whether the value must not be shown.
-func (r *option) secret() bool {
-	words := strings.Split(r.name, "-")
-	return !slices.Contains(words, "file") &&
-		slices.ContainsFunc(words, func(w string) bool { return w == "password" || w == "secret" || w == "token" })
-}
+func (r *option) secret() bool { return server.SecretOption(r.name) }
 
 // isAlias reports whether the option only gives another one a value: a configuration is shown
 // without it.
