@@ -230,8 +230,12 @@ func boundary(fs vfs.FS, dir string, n uint64) (Stamp, bool) {
 	return Stamp(binary.BigEndian.Uint64(raw[1:])), true
 }
 
-// segmentAfter returns the smallest segment number above n, or 0 when there is none.
+// segmentAfter returns the smallest segment number above n, or 0 when there is none. Nearly always
+// it is the next number, and a log of thousands of segments need not be listed for each of them.
 func segmentAfter(fs vfs.FS, dir string, n uint64) (uint64, error) {
+	if _, err := fs.Stat(filepath.Join(dir, segmentName(n+1))); err == nil {
+		return n + 1, nil
+	}
 	nums, err := listSegments(fs, dir)
 	for _, num := range nums {
 		if num > n {

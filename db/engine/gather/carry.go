@@ -43,7 +43,11 @@ func (l *lane) carryOut() bool {
 	}
 	g, changes := l.make()
 	if !changes {
-		l.g.trial.drops(l)
+		if len(l.group) > 0 {
+			l.g.trial.givesUp(l)
+		} else {
+			l.g.trial.drops(l)
+		}
 		if l.hold {
 			_, _ = call(l.g, func(ctx context.Context) (engine.Result, error) { // which ends the hold
 				return l.g.engine.Write(ctx, &engine.Group{ID: g.ID})
@@ -170,8 +174,8 @@ func (l *lane) make() (g *engine.Group, changes bool) {
 	return g, changes || g.Clear != nil || g.Position != nil
 }
 
-// write writes a group, and finds out what has become of it. An Unknown is left only if nobody can,
-// or if everybody who has waited for the group has left.
+// write writes a group, and finds out what has become of it, however long that takes. An Unknown is
+// left only if the Gather is closed.
 func (l *lane) write(g *engine.Group) (engine.Result, error) {
 	began := time.Now()
 	result, err := call(l.g, func(ctx context.Context) (engine.Result, error) { return l.g.engine.Write(ctx, g) })

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 
 	"gotycoon/db/engine"
@@ -36,9 +37,22 @@ func (g *Gather) Do(ctx context.Context, op Operation, body func(v *View) error)
 // answer is called for each, in the order of ops.
 //
 // Operations that would take more than a quarter of the queue are made in parts, one after the
-// other.
+// other. If the engine has not made some of a part, those behind the part are not tried: each part
+// would take Options.Timeout.
 func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
+	used := g.used.Load() // for all of them: those on one key go to one lane
+	stuck := false
+	note := func(i int, o Outcome, err error) {
+		e, is := errors.AsType[*engine.Error](err)
+		stuck = stuck || is && (e.Kind == engine.Undone || e.Kind == engine.Unknown)
+		answer(i, o, err)
+	}
 	for from := 0; from < len(ops); {
+		if stuck {
+			answer(from, Outcome{}, errNotTried)
+			from++
+			continue
+		}
 		n, bytes := 0, 0
 		for _, op := range ops[from:min(len(ops), from+max(1, g.opts.Queue/4))] {
 			if bytes += op.bytes(); n > 0 && bytes > g.opts.QueueBytes/4 {
@@ -47,13 +61,16 @@ func (g *Gather) DoAll(ctx context.Context, ops []Operation, body func(i int, v 
 			}
 			n++
 		}
-		g.doPart(ctx, ops, from, from+n, bytes, body, answer)
+		g.doPart(ctx, ops, from, from+n, bytes, used, body, note)
 		from += n
 	}
 }
 
+// errNotTried is for operations of a DoAll behind some that were not made.
+var errNotTried error = &engine.Error{Kind: engine.Undone, Err: errors.New("the engine has not made what comes before it: nothing was changed")}
+
 // doPart is DoAll for the operations from begin to end, which bring so many bytes.
-func (g *Gather) doPart(ctx context.Context, ops []Operation, begin, end, bytes int, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
+func (g *Gather) doPart(ctx context.Context, ops []Operation, begin, end, bytes int, used int32, body func(i int, v *View) error, answer func(i int, o Outcome, err error)) {
 	p, err := g.enter(ctx, end-begin, bytes)
 	if err != nil {
 		for i := begin; i < end; i++ {
@@ -64,7 +81,6 @@ func (g *Gather) doPart(ctx context.Context, ops []Operation, begin, end, bytes 
 	defer g.leave(p)
 	tasks, errs := make([]*task, end-begin), make([]error, end-begin)
 	turns, places := make(chan turn, len(g.lanes)), make(map[*task]int, end-begin)
-	used := g.used.Load() // for all of them: those on one key go to one lane
 	for i := begin; i < end; i++ {
 		op := &ops[i]
 		if len(op.Keys) != 1 || op.alone() {

@@ -23,3 +23,18 @@ func (g *Gather) Known() (records, bytes int) {
 	}
 	return records, bytes
 }
+
+// Waiting returns the operations in the queues of the lanes, and the bytes that they bring.
+func (g *Gather) Waiting() (operations, bytes int) {
+	for _, l := range g.lanes {
+		l.mu.Lock()
+		operations += len(l.queue)
+		for _, t := range l.queue {
+			for i := range t.op.Updates {
+				bytes += len(t.op.Updates[i].Value)
+			}
+		}
+		l.mu.Unlock()
+	}
+	return operations, bytes
+}

@@ -23,6 +23,8 @@ type lane struct {
 	back  []*task // from the lane that has waited for their database
 	busy  bool    // of a late lane: it has tasks
 
+	sweepAt int // length of the queue at which abandoned tasks are taken out
+
 	// See trial.
 	since time.Time // when it began to try the present group; zero: it tries none
 	stuck bool      // the engine answers probes meanwhile
@@ -55,11 +57,24 @@ func newLane(g *Gather, broad bool) *lane {
 // put gives the lane a task.
 func (l *lane) put(t *task) {
 	l.mu.Lock()
-	l.queue = append(l.queue, t)
+	l.enqueue(t)
 	first := len(l.queue) == 1
 	l.mu.Unlock()
 	if first {
 		l.nudge()
+	}
+}
+
+// leastSwept is how long a queue is that is worth a look for tasks that were abandoned.
+const leastSwept = 1 << 10
+
+// enqueue appends a task to the queue. While the lane waits for the engine, callers give up, have
+// left their places to others, and those give up too: so when the queue has doubled, those of them
+// are taken out. The caller has l.mu.
+func (l *lane) enqueue(t *task) {
+	if l.queue = append(l.queue, t); len(l.queue) >= max(leastSwept, l.sweepAt) {
+		l.queue = slices.DeleteFunc(l.queue, (*task).left)
+		l.sweepAt = 2 * len(l.queue)
 	}
 }
 

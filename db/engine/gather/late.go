@@ -51,16 +51,16 @@ func (l *lane) hand(late *lane, db uint16, first bool) (any bool) {
 	l.mu.Lock()
 	l.takeBack()
 	l.mu.Unlock()
-	before := len(late.queue)
 	l.front = slices.DeleteFunc(l.front, func(t *task) bool {
 		if !t.uses(db) {
 			return false
 		}
 		t.setLocked(true)
-		late.queue = append(late.queue, t)
+		any = true
+		late.enqueue(t)
 		return true
 	})
-	if any = len(late.queue) > before; any && !late.busy {
+	if any && !late.busy {
 		late.busy = true
 		l.g.waiting.Add(1)
 	}

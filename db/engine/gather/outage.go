@@ -21,6 +21,7 @@ type outage struct {
 	g    *Gather
 	last atomic.Int64                  // when the engine answered last, in nanoseconds
 	gone atomic.Pointer[chan struct{}] // closed when the engine is back; nil: it is not away
+	over atomic.Int64                  // when it was back from the latest outage, in nanoseconds
 	mu   sync.Mutex                    // held while it begins
 }
 
@@ -76,6 +77,7 @@ func (o *outage) doubt(since time.Time) {
 func (o *outage) probe(back chan struct{}) {
 	for o.g.sleep(probeEvery) {
 		if o.g.answers() {
+			o.over.Store(time.Now().UnixNano())
 			o.gone.Store(nil)
 			close(back)
 			return

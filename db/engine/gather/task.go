@@ -159,6 +159,9 @@ func (t *task) abandon(why error, body func(t *task, v *View) error) (left bool,
 	if was != settled {
 		t.phase = abandoned
 	}
+	if was == waiting {
+		t.op.Updates = nil // the lane may not find out for long that nobody wants them
+	}
 	t.mu.Unlock()
 	switch was {
 	case settled:

@@ -48,15 +48,15 @@ func (r *trial) ends(l *lane) {
 	l.since, r.answered, r.spent = time.Time{}, time.Now(), 0
 }
 
-// drops is called when a lane has answered its group without an update. What was known before is
-// still known.
+// drops is called when the callers of a lane's group have left before anything was written, or the
+// group was refused by a read. What was known before is still known.
 func (r *trial) drops(l *lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.since = time.Time{}
 }
 
-// givesUp is called when a lane has nothing to try.
+// givesUp is called when a lane has nothing to try, or has answered its group without an update.
 func (r *trial) givesUp(l *lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,13 +66,14 @@ func (r *trial) givesUp(l *lane) {
 	l.since = time.Time{}
 }
 
-// watch asks the engine every second whether it is there while lanes try for longer than that.
+// watch asks the engine every second whether it is there while lanes try for longer than that. What
+// a lane has tried since before the engine was back from an outage, the outage explains.
 func (r *trial) watch() {
 	for r.g.sleep(time.Second) {
 		if trying := r.trying(); len(trying) > 0 && r.g.answers() {
 			r.mu.Lock()
 			for l, since := range trying {
-				l.stuck = l.stuck || l.since.Equal(since)
+				l.stuck = l.stuck || l.since.Equal(since) && !r.g.outage.away() && since.UnixNano() > r.g.outage.over.Load()
 			}
 			r.mu.Unlock()
 		}
