@@ -46,12 +46,17 @@ type spread struct {
 	since cores     // figures at its beginning
 	until time.Time // no loop is added before
 	rest  time.Duration
-	half  float64   // served in a second before the latest loops were added
-	tried time.Time // when they were
-	known usage     // at the latest look
+	tries map[int]try // of numbers of loops that were added to
+	known usage       // at the latest look
 	at    time.Time
 
 	others float64 // threads of others that run or stand in line, over about a second
+}
+
+// try is an addition of loops.
+type try struct {
+	half float64 // served in a second by half as many
+	at   time.Time
 }
 
 const (
@@ -64,7 +69,7 @@ const (
 
 func newSpread(loops *netio.Loops) *spread {
 	return &spread{
-		n: 1, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
+		n: 1, tries: map[int]try{}, set: loops.Use, usage: usageSoFar, cpus: runtime.NumCPU(),
 		most:  func() int { return runtime.GOMAXPROCS(0) },
 		cores: figuresWith(func() *netio.Loops { return loops }),
 	}
@@ -103,14 +108,16 @@ func (s *spread) decide(now time.Time, w window) {
 		n /= 2
 	case syncs:
 	case n > 1 && w.waited >= crowdedAt && s.fit(n/2):
-		switch pays := s.half > 0 && w.served >= loopsPay*s.half; {
+		tried := s.tries[n]
+		switch pays := tried.half > 0 && w.served >= loopsPay*tried.half; {
 		case !pays:
 			s.rest = min(max(leastRest, 2*s.rest), mostRest)
 			s.until = now.Add(s.rest)
 			n /= 2
-		case now.Sub(s.tried) >= loopsProven:
+		case now.Sub(tried.at) >= loopsProven:
 			s.rest = 0
 			n /= 2
+			s.tries[n] = try{s.tries[n].half, now} // one step at a time
 		}
 	case n > 1 && busy < loops/2-freeCore:
 		n /= 2
@@ -118,7 +125,7 @@ func (s *spread) decide(now time.Time, w window) {
 		n = min(2*n, most)
 	}
 	if n > s.n {
-		s.half, s.tried = w.served, now
+		s.tries[n] = try{w.served, now}
 	}
 	if n != s.n {
 		s.n = n

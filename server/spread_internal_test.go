@@ -19,7 +19,7 @@ type spreading struct {
 func spreadOn(processors int) *spreading {
 	m := &spreading{now: time.Unix(1000, 0)}
 	m.spread = &spread{
-		n: 1, cpus: processors, set: func(n int) { m.sets = append(m.sets, n) }, most: func() int { return processors },
+		n: 1, tries: map[int]try{}, cpus: processors, set: func(n int) { m.sets = append(m.sets, n) }, most: func() int { return processors },
 		usage: func() usage { return usage{ran: m.sum.ran} },
 		cores: func() (cores, error) { m.asked++; return m.sum, nil },
 	}
@@ -111,6 +111,23 @@ func TestLoopsThatStandInLineStayWhileTheyPay(t *testing.T) {
 		require.Equal(t, 1, window(1000, 0, 0.8))
 	}
 	require.Equal(t, 2, window(1000, 0, 0.8))
+}
+
+// Loops that do not pay are taken back, and not those that did before them.
+func TestTheFirstLoopsStayWhereFurtherOnesDoNotPay(t *testing.T) {
+	m := spreadOn(8)
+	window := func(served int, ran, waited, idle float64) int {
+		m.sum.served += uint64(served)
+		return m.pass(spreadEvery, ran, waited, idle)
+	}
+	m.pass(2*spreadEvery, 0.5, 0, 7)
+	require.Equal(t, 2, window(1000, 1, 0, 6))
+	require.Equal(t, 4, window(2000, 2, 0, 5))
+	require.Equal(t, 8, window(3900, 4, 0, 3))
+	require.Equal(t, 4, window(4000, 6, 1, 0))
+	for range loopsProven/spreadEvery - 4 {
+		require.Equal(t, 4, window(3900, 4, 0.4, 0))
+	}
 }
 
 // What did not pay for some clients may for those after a pause.
