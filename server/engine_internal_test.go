@@ -170,7 +170,7 @@ func TestTheCommandLineHasNoPasswords(t *testing.T) {
 	before := slices.Clone(args)
 	require.Equal(t, []string{
 		"ktserver", "-port", "1980", "-pldb", "postgres://kt@db/kt", "-pldb=postgres://kt@db/kt", "--pldb=postgres://db/kt",
-		"-pldb=postgres://…", " postgres://kt@db/kt", "-dsn=x=postgres://u@h/d", "casket.kct#ktopts=p", "",
+		"-pldb=postgres://…", "…", "-dsn=…", "casket.kct#ktopts=p", "",
 		"-cluster-secret", "…", "-cluster-secret=…", "--cluster-secret", "…", "-token-file", "file",
 	}, commandLine(args))
 	require.Equal(t, before, args)
