@@ -51,6 +51,7 @@ type processors struct {
 	syncEach bool                               // groups wait for the disk
 	onDisk   bool                               // there may be spare processors
 	usage    func() usage                       // of the process so far
+	asked    func() uint64                      // pages that scans have asked the system for so far; nil: there are no files
 	cores    func() (cores, error)              // figures of the threads so far
 	syncing  func() (slept, most time.Duration) // of leaders of loops, for the disk, so far
 	number   func() int                         // of processors now
@@ -74,7 +75,7 @@ type processors struct {
 
 // usage is what the system counts of this process.
 type usage struct {
-	faults int64         // pages that were read from the disk because they were touched, or asked for by a scan
+	faults int64         // pages that were read from the disk because they were touched; in known, or asked for by a scan
 	ran    time.Duration // on all cores
 }
 
@@ -152,11 +153,7 @@ func (p *processors) watch(c *db.Catalog) {
 	for i := range c.Len() {
 		p.onDisk = p.onDisk || c.DB(i).Info().OnDisk
 	}
-	p.usage = func() usage {
-		u := usageSoFar()
-		u.faults += int64(c.PagesAsked())
-		return u
-	}
+	p.asked = c.PagesAsked
 }
 
 // look takes or gives back the spare processors, and those for which others leave no cores.
@@ -165,6 +162,9 @@ func (p *processors) look(now time.Time) {
 	defer p.mu.Unlock()
 	last, at := p.known, p.at
 	p.known, p.at = p.usage(), now
+	if p.asked != nil {
+		p.known.faults += int64(p.asked())
+	}
 	if p.known.faults >= last.faults+coldPages {
 		p.until = now.Add(coldFor)
 	}

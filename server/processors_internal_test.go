@@ -116,6 +116,16 @@ func TestSpareProcessorsStayWhilePagesAreCold(t *testing.T) {
 	require.Equal(t, 3, look(time.Millisecond))
 }
 
+// So they do with pages that a scan has asked for, which the system does not count as faults.
+func TestScansOfColdPagesBringSpareProcessors(t *testing.T) {
+	m, pages := pretend(2), uint64(0)
+	m.onDisk, m.processors.asked = true, func() uint64 { return pages }
+	require.Equal(t, 2, m.pass(time.Second, 0.5, 0, 1))
+	pages = coldPages
+	require.Equal(t, 3, m.pass(processorsEvery, 0.5, 0, 1))
+	require.Equal(t, 2, m.pass(coldFor, 0.5, 0, 1))
+}
+
 // A server with nothing on the disk has no use for spare processors.
 func TestPagesOfProgramsBringNoSpareProcessors(t *testing.T) {
 	m := pretend(2)

@@ -15,7 +15,7 @@ import (
 // Example: two cores, 64 clients that never rest, on a machine of their own:
 //
 //	0.0 s   one loop runs for 1.0 core, 0.9 are idle   →  two loops
-//	0.2 s   they run for 1.8 cores, none is idle       →  nothing to be won or lost
+//	0.1 s   they run for 1.8 cores, none is idle       →  nothing to be won or lost
 //
 // The same clients on the server's machine use the second core: it stays with one loop. If there
 // are more threads of others than cores, all stand in line, and a server with one loop would only
@@ -28,8 +28,8 @@ import (
 // goes back, and tries again: by then the clients may be others.
 //
 //	0.0 s   one loop serves 5,500 bulks/s, 0.8 cores are idle        →  two loops
-//	0.2 s   they serve 10,100, and 0.3 threads stand in line         →  it pays
-//	5.2 s   one loop again, which serves 5,500                       →  two loops
+//	0.1 s   they serve 10,100, and 0.3 threads stand in line         →  it pays
+//	5.1 s   one loop again, which serves 5,500                       →  two loops
 //
 // Where leaders wait for the disk themselves (-oas), cores are idle because of it. If most requests
 // are such updates, more loops would only make more fsyncs, with fewer updates each. A loop with
