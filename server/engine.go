@@ -26,6 +26,7 @@ const (
 	engineSilent      = 4 * time.Second        // without an answer to an update until balancers are told
 
 	maxEngineConnections = 1000 // of lanes, and of readers
+	leastEngineTimeout   = 100 * time.Millisecond
 )
 
 // checkEngine finds what a server cannot have together with an engine that several servers share.
@@ -60,6 +61,12 @@ func (c *Config) checkEngine() error {
 		if n < 0 {
 			return fmt.Errorf("%s: must be above 0, or absent for the default", option)
 		}
+	}
+	if e.Timeout > 0 && e.Timeout < leastEngineTimeout {
+		return fmt.Errorf("-engine-timeout: must be at least %v: no engine answers every operation sooner", leastEngineTimeout)
+	}
+	if info, err := os.Stat(e.Copies); e.Copies != "" && err == nil && !info.IsDir() {
+		return fmt.Errorf("-engine-copies: %s is a file, and must be a directory", e.Copies)
 	}
 	for option, n := range map[string]int{"-engine-lanes": e.Lanes, "-engine-readers": e.Readers} {
 		if n > maxEngineConnections {
@@ -132,7 +139,8 @@ func (c *Config) openEngine(log logger) (*sharedEngine, error) {
 		if status.Weak {
 			say = log.error
 		}
-		say("connected to the engine: PostgreSQL %s, databases: %s, durability: %s", status.Version, strings.Join(c.Databases, " "), status.Durability)
+		say("connected to the engine: PostgreSQL %s, databases: %s, durability: %s, connection: %s",
+			status.Version, strings.Join(c.Databases, " "), status.Durability, status.Link)
 		if status.Public {
 			log.system("warning: the engine %s: %s", s.name, pg.PublicWarning)
 		}
@@ -200,21 +208,27 @@ func engineAlarms(c *db.Catalog, s *sharedEngine) (all []alarm) {
 	return all
 }
 
-// silent tells of an engine that does not answer. Probes do not say which one: its name has a user,
-// hosts and a database.
+// silent tells of an engine that does not answer, and why if PostgreSQL or the way to it has said
+// so. Probes say neither this nor which engine it is: both name users and hosts.
 func (s *sharedEngine) silent(g gather.Stats) []alarm {
 	what, look := "", "look whether it runs and can be reached from here"
 	switch {
 	case g.Away:
-		what = "does not answer, requests are refused: "
+		what = "does not answer, requests are refused"
 	case g.Silent >= engineSilent:
-		what = "has not answered any update for some seconds: "
+		what = "has not answered any update for some seconds"
 		look += ", and whether its synchronous standby is missing"
 	default:
 		return nil
 	}
-	what += look + ". The server goes on by itself as soon as the engine answers"
-	return []alarm{{name: alarmEngine, text: "the engine " + s.name + " " + what, plain: "the engine " + what}}
+	const after = "The server goes on by itself as soon as the engine answers"
+	a := alarm{name: alarmEngine, plain: fmt.Sprintf("the engine %s: %s. %s", what, look, after)}
+	a.text = fmt.Sprintf("the engine %s %s: %s. %s", s.name, what, look, after)
+	if g.Failure != nil {
+		a.text = fmt.Sprintf("the engine %s %s: %v. %s", s.name, what, pg.Advise(g.Failure), after)
+		a.plain = fmt.Sprintf("the engine %s: the log, the report and the console say why. %s", what, after)
+	}
+	return []alarm{a}
 }
 
 // deafAlarm tells why signals of other servers do not come. Probes do not say it: errors of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,7 +35,8 @@ func TestAStartSaysWhatItWaitedFor(t *testing.T) {
 // What does not go together with an engine is found before anything else, so that nothing is made
 // for it.
 func TestOptionsBesideAnEngine(t *testing.T) {
-	snapshots := filepath.Join(t.TempDir(), "snapshots")
+	snapshots, file := filepath.Join(t.TempDir(), "snapshots"), filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for text, change := range map[string]func(c *Config){
 		"-bgs needs databases":                        func(c *Config) { c.Snapshots.Dir = snapshots },
 		"-ulog needs databases":                       func(c *Config) { c.UpdateLog = "log" },
@@ -42,6 +44,8 @@ func TestOptionsBesideAnEngine(t *testing.T) {
 		"-engine-lanes: must be from 1 to 1000":       func(c *Config) { c.Engine.Lanes = 1 << 32 },
 		"-engine-readers: must be from 1 to 1000":     func(c *Config) { c.Engine.Readers = 1001 },
 		"-engine-timeout: must be above 0, or absent": func(c *Config) { c.Engine.Timeout = -1 },
+		"-engine-timeout: must be at least 100ms":     func(c *Config) { c.Engine.Timeout = time.Millisecond },
+		file + " is a file, and must be a directory":  func(c *Config) { c.Engine.Copies = file },
 	} {
 		c := DefaultConfig()
 		c.Plugins.Database = "postgres://kt@127.0.0.1:1/kt"
@@ -75,6 +79,10 @@ func TestADatabaseForEverybodyIsTold(t *testing.T) {
 	require.Contains(t, told(), "every role of this PostgreSQL may connect")
 	require.NoError(t, p.Run("postgres", "REVOKE ALL ON DATABASE postgres FROM PUBLIC"))
 	require.Empty(t, told())
+	require.NoError(t, p.Run("postgres", "ALTER ROLE postgres SET default_transaction_read_only = on"))
+	wrong, _, notes := Examine(c)
+	require.ErrorContains(t, wrong[0], "default_transaction_read_only is on")
+	require.Contains(t, notes, "connection to the engine: not encrypted")
 }
 
 // What is no URL, or has a password that is not written as one must be, is refused without a word
@@ -137,6 +145,7 @@ func TestProbesDoNotNameTheEngine(t *testing.T) {
 	for text, one := range map[string]alarm{
 		"the engine does not answer, requests are refused: look":                           s.silent(gather.Stats{Away: true})[0],
 		"the engine has not answered any update for some seconds: look":                    s.silent(gather.Stats{Silent: engineSilent})[0],
+		"does not answer, requests are refused: the log, the report and the console say":   s.silent(gather.Stats{Away: true, Failure: deaf})[0],
 		"are not woken by signals that are sent at other servers of the engine. The log, ": deafAlarm(deaf),
 	} {
 		w.sources = []func(time.Time) []alarm{func(time.Time) []alarm { return []alarm{one} }}
@@ -158,6 +167,7 @@ func TestProbesDoNotNameTheEngine(t *testing.T) {
 		w.log.Reset()
 	}
 	require.Empty(t, s.silent(gather.Stats{Silent: engineSilent - 1}))
+	require.Contains(t, s.silent(gather.Stats{Silent: engineSilent, Failure: deaf})[0].text, "127.0.0.1:25432: refused")
 }
 
 // The admin listener shows how the server was started, but for passwords.

@@ -170,10 +170,13 @@ func (e *examiner) engine() {
 	if s.Standby && !c.ReadOnly {
 		e.fail("-pldb: %s is a standby, which takes no updates: name the primary, or both, or use -ord", name)
 	}
+	if s.ReadOnly && !s.Standby && !c.ReadOnly {
+		e.fail("-pldb: default_transaction_read_only is on for %s, so it takes no updates: end that, or use -ord", name)
+	}
 	if s.Public {
 		e.warnings = append(e.warnings, fmt.Sprintf("-pldb: the engine %s: %s", name, pg.PublicWarning))
 	}
-	e.notes = append(e.notes, "durability: "+s.Durability)
+	e.notes = append(e.notes, "durability: "+s.Durability, "connection to the engine: "+s.Link)
 }
 
 // start does with files and logs what a start does before it changes any.

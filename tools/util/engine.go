@@ -142,7 +142,10 @@ func engineStatus(ctx context.Context, c *call, _ *engineOptions) error {
 	if s.Standby {
 		role = "standby: it takes no updates"
 	}
-	fmt.Fprintf(c.out, "engine: PostgreSQL %s, %s\ndurability: %s\nserver ID: %d\n", s.Version, role, s.Durability, s.SID)
+	if s.ReadOnly && !s.Standby {
+		role = "primary with default_transaction_read_only: it takes no updates"
+	}
+	fmt.Fprintf(c.out, "engine: PostgreSQL %s, %s\nconnection: %s\ndurability: %s\nserver ID: %d\n", s.Version, role, s.Link, s.Durability, s.SID)
 	if s.Log {
 		fmt.Fprintf(c.out, "log: %x, %d bytes, from %s to %s\n", s.LogID, s.LogBytes, moment(s.LogOldest), moment(s.LogNewest))
 	} else {

@@ -96,18 +96,19 @@ var ErrNoAnswer error = &engine.Error{Kind: engine.Unknown, Err: errors.New("no 
 
 // Gather carries out operations on an engine. Any number of goroutines may use it.
 type Gather struct {
-	engine engine.Engine
-	opts   Options
-	limits engine.Limits
-	logs   bool // the engine keeps a log
-	seed   maphash.Seed
-	lanes  []*lane      // the last one is the broad one
-	used   atomic.Int32 // lanes that operations on one key go to, see "Lanes" in doc.go
-	reads  readers
-	stats  counters
-	outage outage
-	trial  trial
-	tasks  sync.Pool
+	engine  engine.Engine
+	opts    Options
+	limits  engine.Limits
+	logs    bool // the engine keeps a log
+	seed    maphash.Seed
+	lanes   []*lane      // the last one is the broad one
+	used    atomic.Int32 // lanes that operations on one key go to, see "Lanes" in doc.go
+	reads   readers
+	stats   counters
+	outage  outage
+	failure failure
+	trial   trial
+	tasks   sync.Pool
 
 	lates   sync.Map     // lanes that wait for a database, by its index (uint16)
 	waiting atomic.Int32 // of these that have tasks
@@ -191,8 +192,11 @@ func call[T any](g *Gather, f func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.opts.Timeout)
 	defer cancel()
 	answer, err := f(ctx)
-	if heard(ctx, err) {
+	switch {
+	case heard(ctx, err):
 		g.outage.answered()
+	case g.ctx.Err() == nil:
+		g.failure.note(err)
 	}
 	return answer, err
 }

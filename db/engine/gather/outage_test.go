@@ -50,6 +50,61 @@ func TestHostsInErrors(t *testing.T) {
 	})
 }
 
+// Whoever looks after the server hears why the engine is away, or answers no update, for as long as
+// it is so.
+func TestWhyTheEngineDoesNotAnswer(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var why atomic.Pointer[error]
+			w := newWorld(t, 1, mem.Options{}, gather.Options{})
+			defer w.close()
+			g := gather.New(&moody{Engine: w.engines[0], why: &why, reads: reads}, gather.Options{})
+			defer g.Close()
+			_, err := add(g, "n", 1)
+			require.NoError(t, err)
+			require.NoError(t, g.Stats().Failure)
+			untrusted := error(&engine.Error{Kind: engine.Undone, Away: true, Err: errors.New("nobody trusts the certificate of db1:5432")})
+			why.Store(&untrusted)
+			_, err = add(g, "n", 1)
+			require.Equal(t, engine.Undone, engine.KindOf(err), "%v", err)
+			s := g.Stats()
+			require.True(t, s.Away || s.Silent > time.Second)
+			require.ErrorContains(t, s.Failure, "certificate of db1")
+			why.Store(nil)
+			time.Sleep(time.Second) //lint:sleep of the bubble: a probe has found out
+			_, err = add(g, "n", 1)
+			require.NoError(t, err)
+			require.NoError(t, g.Stats().Failure)
+			hung := error(&engine.Error{Kind: engine.Undone, Away: true, Err: context.DeadlineExceeded})
+			why.Store(&hung)
+			_, err = add(g, "n", 1)
+			require.Error(t, err)
+			require.NoError(t, g.Stats().Failure, "the end of the time says nothing")
+		})
+	}
+}
+
+// moody is an engine that refuses updates, and reads unless reads are to succeed.
+type moody struct {
+	engine.Engine
+	why   *atomic.Pointer[error]
+	reads bool
+}
+
+func (m *moody) Read(ctx context.Context, keys []engine.Key, how engine.Reading) ([]engine.Record, error) {
+	if why := m.why.Load(); why != nil && !m.reads {
+		return nil, *why
+	}
+	return m.Engine.Read(ctx, keys, how)
+}
+
+func (m *moody) Write(ctx context.Context, g *engine.Group) (engine.Result, error) {
+	if why := m.why.Load(); why != nil {
+		return engine.Result{}, *why
+	}
+	return m.Engine.Write(ctx, g)
+}
+
 // While the engine is away the first operations wait, and those after them are refused at once. One
 // probe in 100 ms finds out that it is back.
 func TestAnEngineThatIsAway(t *testing.T) {

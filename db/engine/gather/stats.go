@@ -17,6 +17,9 @@ type Stats struct {
 	// for how long operations that change something have been tried, and none was answered; a
 	// transaction that they wait for does not count. See trial
 	Silent time.Duration
+	// why a call had no answer, while the engine is away or silent; nil if nothing is known. It may
+	// name users and hosts
+	Failure error
 
 	Lost          uint64 // operations that had to run again because another server was faster
 	Undone        uint64 // groups that were tried again because a call had failed
@@ -52,8 +55,15 @@ func (c *counters) init() {
 func (g *Gather) Stats() Stats {
 	c := &g.stats
 	operations, bytes := g.queue.taken()
+	away, silent := g.outage.away(), g.trial.silence()
+	var why error
+	if away {
+		why = g.failure.since(time.Unix(0, g.outage.last.Load()))
+	} else if silent > 0 {
+		why = g.failure.since(time.Now().Add(-silent))
+	}
 	return Stats{
-		Queue: operations, QueueBytes: bytes, QueueLimit: int64(g.opts.Queue), Away: g.outage.away(), Silent: g.trial.silence(),
+		Queue: operations, QueueBytes: bytes, QueueLimit: int64(g.opts.Queue), Away: away, Silent: silent, Failure: why,
 		Lost: c.lost.Load(), Undone: c.undone.Load(), Unknown: c.unknown.Load(), SettledMade: c.settledMade.Load(),
 		SettledUndone: c.settledUndone.Load(), Held: c.held.Load(), Refused: c.refused.Load(),
 		GroupOperations: c.operations, GroupBytes: c.bytes, ReadKeys: c.keys, Wait: c.wait, Read: c.read, Write: c.write,

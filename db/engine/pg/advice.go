@@ -36,8 +36,10 @@ func advice(err error) string {
 	case isCode(err, noConnection):
 		return "PostgreSQL has no connection left, see its max_connections and the role's CONNECTION LIMIT: each server takes up to 34"
 	case errors.Is(err, pgconn.ErrReadOnlyConnection): // of the hosts that have answered
-		return "a standby takes no updates: look whether the primary runs, and whether the URL names it; " +
+		return "a standby takes no updates: look whether the primary runs, and whether the URL names it, or whether default_transaction_read_only is on there; " +
 			"'ktserver -ord' and 'ktutilmgr engine status' are content with a standby"
+	case isCode(err, readOnly):
+		return "PostgreSQL takes no updates: it is a standby, or default_transaction_read_only is on, which services set whose disk is full"
 	case errors.As(err, &connect) && !isRefusal(err):
 		return "look whether PostgreSQL runs there and can be reached from here, and whether the URL has its hosts and ports"
 	}

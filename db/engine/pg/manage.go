@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,8 @@ type Status struct {
 	LogID      [16]byte
 	Version    string // of PostgreSQL
 	Standby    bool   // nothing can be written here
+	ReadOnly   bool   // ... or default_transaction_read_only is on, for all or for the role
+	Link       string // how the connection is protected, in words
 	Durability string // what an acknowledgement is worth, in words
 	Weak       bool   // ... less than a crash of one machine asks for
 	Public     bool   // every role of this PostgreSQL may connect to the database
@@ -207,15 +210,15 @@ func readStatus(ctx context.Context, c *pgx.Conn) (s Status, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.Setup, s.LogID = m.Setup, m.id
+	s.Setup, s.LogID, s.Link = m.Setup, m.id, protection(c)
 	var commit, standbys, fsync string
 	err = c.QueryRow(ctx, `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('synchronous_commit'),
 		current_setting('synchronous_standby_names'), current_setting('fsync'),
 		(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.lanes),
 		pg_total_relation_size('gotycoon.groups_0') + pg_total_relation_size('gotycoon.groups_1') + pg_total_relation_size('gotycoon.groups_2'),
 		(SELECT trimmed FROM gotycoon.rotation), (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM gotycoon.stamps),
-		has_database_privilege('public', current_database(), 'CONNECT')`,
-	).Scan(&s.Version, &s.Standby, &commit, &standbys, &fsync, &s.Lanes, &s.LogBytes, &s.LogOldest, &s.LogNewest, &s.Public)
+		has_database_privilege('public', current_database(), 'CONNECT'), current_setting('default_transaction_read_only')::bool`,
+	).Scan(&s.Version, &s.Standby, &commit, &standbys, &fsync, &s.Lanes, &s.LogBytes, &s.LogOldest, &s.LogNewest, &s.Public, &s.ReadOnly)
 	if err != nil {
 		return s, err
 	}
@@ -228,6 +231,26 @@ func readStatus(ctx context.Context, c *pgx.Conn) (s Status, err error) {
 		s.Records, s.Bytes = append(s.Records, records), append(s.Bytes, bytes)
 	}
 	return s, nil
+}
+
+// protection says how a connection is protected.
+func protection(c *pgx.Conn) string {
+	link, config := c.PgConn().Conn(), c.Config().TLSConfig
+	encrypted, is := link.(*tls.Conn)
+	switch {
+	case !is && link.RemoteAddr().Network() == "unix":
+		return "a Unix socket"
+	case !is:
+		return "not encrypted"
+	}
+	text := "encrypted, " + tls.VersionName(encrypted.ConnectionState().Version)
+	switch {
+	case config == nil || config.InsecureSkipVerify && config.VerifyPeerCertificate == nil:
+		return text + ", but anybody could be at the other end: sslmode=verify-full checks that"
+	case config.InsecureSkipVerify:
+		return text + ", the certificate is checked, its name is not"
+	}
+	return text + ", certificate and name are checked"
 }
 
 // durability says what an acknowledgement of PostgreSQL is worth.

@@ -3,7 +3,9 @@ package pg
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,8 +28,40 @@ func CheckURL(url string) error {
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
 		rest = rest[i+1:]
 	}
-	if where, _, _ := strings.Cut(rest, "?"); strings.Contains(where, "@") {
+	where, params, _ := strings.Cut(rest, "?")
+	if strings.Contains(where, "@") {
 		return errors.New("the URL has an @ too many, or a / before it: in a user's name, a password and a database's name write %40 for @, and %2F for /")
+	}
+	return checkParams(params)
+}
+
+// sslParams are the parameters for who connects whose names begin with ssl. PostgreSQL is told
+// those that pgx does not know, as settings of the session.
+const sslParams = "ssl sslmode sslkey sslcert sslcertmode sslrootcert sslnegotiation sslpassword sslsni"
+
+// checkParams finds parameters that would have no effect. With sslMode or SSLMODE the connection
+// would not be encrypted, and PostgreSQL would refuse the name after it has been sent the password.
+func checkParams(params string) error {
+	seen, isName := map[string]bool{}, regexp.MustCompile("^[a-z][a-z0-9_.]*$")
+	for param := range strings.SplitSeq(params, "&") {
+		name, _, _ := strings.Cut(param, "=")
+		switch {
+		case param == "":
+			continue
+		case !isName.MatchString(name):
+			return errors.New("the URL has a parameter whose name is none: names are in small letters, such as sslmode; write %26 for & in a value")
+		case strings.HasPrefix(name, "ssl") && !slices.Contains(strings.Fields(sslParams), name):
+			return errors.New("the URL has a parameter that begins with ssl and is none of " + sslParams)
+		case strings.HasPrefix(name, "pool_"):
+			return errors.New("the URL has a parameter that begins with pool_: -engine-lanes and -engine-readers say how many connections a server makes")
+		case seen[name]:
+			return errors.New("the URL has a parameter twice, and only one of them would count")
+		}
+		seen[name] = true
+	}
+	elsewhere := seen["service"] || os.Getenv("PGSERVICE") != "" || os.Getenv("PGSSLMODE") != ""
+	if seen["sslrootcert"] && !seen["sslmode"] && !seen["ssl"] && !elsewhere {
+		return errors.New("sslrootcert in the URL has no effect without sslmode: sslmode=verify-full checks whom the server speaks to")
 	}
 	return nil
 }

@@ -23,6 +23,11 @@ func TestCheckURL(t *testing.T) {
 		"postgres://h/kt?password=1&GEHEIM":           "%26",
 		"postgres://h/kt?password=1=&GE=HEIM=GEHEIM":  "%26",
 		"postgres://kt:1%GEHEIM@127.0.0.1:25/kt":      "percent-encoded",
+		"postgres://kt:GEHEIM@h/kt?SSLMODE=require":   "small letters",
+		"postgres://kt:GEHEIM@h/kt?ssl_mode=require":  "begins with ssl and is none of ssl sslmode",
+		"postgres://kt:GEHEIM@h/kt?pool_min_conns=50": "-engine-lanes",
+		"postgres://h/kt?sslmode=require&sslmode=a":   "a parameter twice",
+		"postgres://kt:GEHEIM@h/kt?sslrootcert=a.pem": "no effect without sslmode",
 	} {
 		_, err := pg.ReadStatus(t.Context(), url)
 		require.ErrorContains(t, err, why, url)
@@ -32,7 +37,7 @@ func TestCheckURL(t *testing.T) {
 	}
 	for _, url := range []string{
 		"postgres://kt:a%40b@h1:5432,h2/kt?options=-c%20a%3D@&passfile=/a@b", "postgres://?service=kt", "postgresql:///kt?host=/run", "postgres://kt@[::1]/kt",
-		"postgres://kt:a?b#c@h/kt",
+		"postgres://kt:a?b#c@h/kt", "postgres://h/kt?sslmode=verify-full&sslrootcert=a.pem&statement_timeout=5s&x.y=1", "postgres://h/kt?service=kt&sslrootcert=a.pem",
 	} {
 		require.NoError(t, pg.CheckURL(url), url)
 	}
