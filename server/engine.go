@@ -80,6 +80,7 @@ func (c *Config) checkEngine() error {
 type sharedEngine struct {
 	*pg.Engine
 	name  string       // its URL without a password
+	log   logger
 	relay *relay.Relay // of signals; nil with -ord: a standby carries none
 }
 
@@ -94,7 +95,7 @@ func (s *sharedEngine) Close() error {
 // openEngine connects to the engine, for which it waits at a start, and gives the configuration the
 // engine's databases and server ID.
 func (c *Config) openEngine(log logger) (*sharedEngine, error) {
-	s := &sharedEngine{name: RedactedURL(c.Plugins.Database)}
+	s := &sharedEngine{name: RedactedURL(c.Plugins.Database), log: log}
 	log.system("connecting to the engine: %s", s.name)
 	wait := c.Engine.Wait
 	if wait == 0 {
@@ -179,7 +180,14 @@ func (s *sharedEngine) use(o *db.Options, cfg *Config) {
 	o.Shared, o.Copies = s.Engine, db.Copies{Dir: cfg.copies(), Write: rebuild.Write}
 	o.Gather = gather.Options{
 		Lanes: c.Lanes, Readers: c.Readers, Group: c.Group, Queue: c.Queue, QueueBytes: int(c.QueueSize), Timeout: c.Timeout,
+		Past: s.past,
 	}
+}
+
+// past tells of an engine that was taken back to the past while this server used it.
+func (s *sharedEngine) past() {
+	s.log.error("the engine %s gave another server what it had given this one: it was restored from a backup, or a standby took over that lacked the last updates. "+
+		"What was acknowledged meanwhile may be gone; the server goes on with what is there; run 'ktutilmgr engine renew'", s.name)
 }
 
 // signals returns the signals of clients of this server, which reach those of the others. Without

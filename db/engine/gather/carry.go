@@ -301,6 +301,7 @@ func (l *lane) failed(err error) {
 		// out. What has become of the other's groups must not be taken for ours.
 		l.id = engine.GroupID{}
 		l.putBack(l.group)
+		l.g.opts.Past()
 	case kind == engine.Undone, kind == engine.Unknown:
 		l.putBack(l.group)
 		if db, locked := engine.IsLocked(err); locked && !l.late && l.stepAside(db) {

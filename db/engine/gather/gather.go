@@ -26,9 +26,15 @@ type Options struct {
 	// Persistent are the databases whose records never expire: updates have no expiration time in
 	// front of their values. Nobody changes it later.
 	Persistent map[uint16]bool
+	// Past is called when a lane turns out to be another server's, nil for nobody: the engine was
+	// taken back to before it gave the lane out. It returns soon.
+	Past func()
 }
 
 func (o *Options) setDefaults() {
+	if o.Past == nil {
+		o.Past = func() {}
+	}
 	for _, d := range []struct {
 		option *int
 		value  int

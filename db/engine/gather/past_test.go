@@ -50,10 +50,12 @@ func adds(w *world, server int, name string, by int, seq uint64) (sum int) {
 // the engine was taken back to before it gave the first server its lane.
 func TestWhatIsKnownOfALostPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 2, mem.Options{}, gather.Options{Lanes: 1})
+		told := 0
+		w := newWorld(t, 2, mem.Options{}, gather.Options{Lanes: 1, Past: func() { told++ }})
 		defer w.close()
 		back := w.store.Keep()
 		adds(w, 0, "k", 1, 10)
+		require.Zero(t, told)
 		back()
 		for _, e := range w.engines {
 			e.Reconnect()
@@ -63,6 +65,7 @@ func TestWhatIsKnownOfALostPast(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sum+1, got)
 		require.Equal(t, strconv.Itoa(got), w.value("k"))
+		require.Equal(t, 1, told)
 	})
 }
 
