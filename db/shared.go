@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/engine"
@@ -77,15 +78,28 @@ func (s *shared) getUnique(p *Pending, dst, key []byte) (value []byte, xt int64,
 	return value, xt, rec.Revision, nil
 }
 
-// admit waits for a transaction of this server, and for nothing else: it costs the engine nothing,
-// and no time limit of an operation, to wait here rather than for the engine's lock.
+// admit waits for a transaction of this server, and for nothing else: it costs the engine nothing
+// to wait here rather than for the engine's lock, as other servers do. The limit is the same.
 func (s *shared) admit(p *Pending) error {
+	var late <-chan time.Time // nil: there was nothing to wait for yet
 	for {
 		wait := s.db.barred(true)
 		if wait == nil && p.MayGoOn() {
 			return nil
 		}
-		if err := p.Await(wait); err != nil {
+		if wait != nil && late == nil {
+			limit := time.NewTimer(s.groups.Timeout())
+			defer limit.Stop()
+			late = limit.C
+		}
+		if wait != nil {
+			select {
+			case <-wait:
+			case <-late:
+				return engineError(s.groups.Held())
+			}
+		}
+		if err := p.Await(nil); err != nil {
 			return err
 		}
 	}

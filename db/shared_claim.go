@@ -66,8 +66,9 @@ func (s *shared) take(p *Pending, prefix, from []byte) (*engine.Claimed, error) 
 	return &engine.Claimed{ID: id, Record: rec}, nil
 }
 
-// finish forgets a claimed record. A call without an answer is repeated, which has no effect where
-// the first one had one.
+// finish forgets a claimed record. A call without an answer is repeated: the engine knows whether
+// the first one had an effect. A client that was told ErrNoAnswer may call finish again with the
+// same claim, and hears the same.
 func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 	if err := s.db.writable(c.Key.Key); err != nil {
 		return err
@@ -78,14 +79,14 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
 	open := false // an answer was lost, and the claim may have ended with it
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
-		err := s.engine.Claims().Finish(ctx, c.ID, u)
+		err := s.engine.Claims().Finish(ctx, c, u)
 		open = open || engine.IsAway(err)
 		return struct{}{}, err
 	})
 	switch {
-	case open && err != nil: // also ErrFenced: a former attempt may have ended the claim
+	case open && err != nil: // also ErrUnclaimed: the engine may have forgotten a former attempt
 		return engineError(gather.ErrNoAnswer)
-	case errors.Is(err, engine.ErrFenced):
+	case errors.Is(err, engine.ErrUnclaimed):
 		return dberr.ErrNoRecord
 	}
 	return engineError(err)

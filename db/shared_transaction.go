@@ -16,21 +16,24 @@ import (
 var errLocked error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
 	Message: "another server has the database for a transaction: nothing was changed, try again later"}
 
+// errTaken: another transaction of this server has not ended in time.
+var errTaken error = &dberr.Error{Code: dberr.SystemError, Err: dberr.ErrEngine,
+	Message: "another transaction has the database: nothing was changed, try again later"}
+
 // errLost: nobody made a transaction without an answer, since the engine has forgotten its lane.
 var errLost error = &engine.Error{Kind: engine.Refused,
 	Err: errors.New("the transaction has not been made: the engine was taken back to the past and has forgotten this server")}
 
 // lock locks the database in the engine: groups of all servers wait. stop ends the wait, and so
-// does -engine-timeout: procedures of two servers, each with a database that the other one wants,
-// would wait for each other for ever, and no engine sees that.
-func (s *shared) lock(stop <-chan struct{}) (*lock, error) {
+// does the moment until.
+func (s *shared) lock(stop <-chan struct{}, until time.Time) (*lock, error) {
 	id, err := s.lanes.take(s)
 	if err != nil {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(context.Background())
 	var late, interrupted atomic.Bool
-	limit := time.AfterFunc(s.groups.Timeout(), func() { late.Store(true); end() })
+	limit := time.AfterFunc(time.Until(until), func() { late.Store(true); end() })
 	waited := make(chan struct{})
 	go func() {
 		select {

@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"errors"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
@@ -27,26 +28,14 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	var all stripeSet
 	all.all()
 	d.stripes.standAside(&all) // before others have to wait for t
-	for !d.tx.CompareAndSwap(nil, t) {
-		other := d.tx.Load()
-		if other == nil {
-			continue
-		}
-		select {
-		case <-other.ended:
-		case <-stop:
-			return nil, dberr.ErrInterrupted
-		}
-	}
+	var err error
 	if d.shared != nil {
-		l, err := d.shared.lock(stop)
-		if err == nil {
-			err = t.locked(l)
-		}
-		if err != nil {
-			_ = t.Abort() // it is new, or the server is closing and has aborted it
-			return nil, err
-		}
+		err = t.beginShared(stop)
+	} else {
+		err = t.open(stop, nil)
+	}
+	if err != nil {
+		return nil, err
 	}
 	d.stripes.pass() // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
@@ -55,6 +44,26 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	}
 	t.view.generation.Store(d.generation.Load())
 	return t, nil
+}
+
+// open makes t the open transaction of its database when no other one is, and ends the wait for
+// that at stop or at late.
+func (t *Transaction) open(stop <-chan struct{}, late <-chan time.Time) error {
+	d := t.db
+	for !d.tx.CompareAndSwap(nil, t) {
+		other := d.tx.Load()
+		if other == nil {
+			continue
+		}
+		select {
+		case <-other.ended:
+		case <-stop:
+			return dberr.ErrInterrupted
+		case <-late:
+			return errTaken
+		}
+	}
+	return nil
 }
 
 // Transaction returns the shared transaction that is open, nil when there is none.
@@ -72,6 +81,27 @@ func newTransaction(d *core) *Transaction {
 	t.view.stripes.init(false)
 	t.view.sweeper.db = &t.view.core
 	return t
+}
+
+// beginShared is open in a database that an engine keeps, which it locks there. Beside stop,
+// -engine-timeout ends the wait: procedures, each with a database that the other one wants, would
+// wait for each other for ever, and if they are on two servers no engine sees that.
+func (t *Transaction) beginShared(stop <-chan struct{}) error {
+	s := t.db.shared
+	until := time.Now().Add(s.groups.Timeout())
+	limit := time.NewTimer(time.Until(until))
+	defer limit.Stop()
+	if err := t.open(stop, limit.C); err != nil {
+		return err
+	}
+	l, err := s.lock(stop, until)
+	if err == nil {
+		err = t.locked(l)
+	}
+	if err != nil {
+		_ = t.Abort() // it is new, or the server is closing and has aborted it
+	}
+	return err
 }
 
 // locked gives a transaction the engine's lock, unless it has been aborted meanwhile.

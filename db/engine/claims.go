@@ -28,9 +28,12 @@ type Claims interface {
 	Settle(ctx context.Context, id ClaimID) (rec Record, found bool, err error)
 
 	// Finish forgets a claimed record. update is its removal; it is logged unless a record has been
-	// stored under the key meanwhile, which stays. A claim that has ended already is no error while
-	// its term lasts. Else the error is ErrFenced: somebody else may have given the record back.
-	Finish(ctx context.Context, id ClaimID, update ulog.Update) error
+	// stored under the key meanwhile, which stays. Who repeats a Finish, at the same server, gives
+	// it the same c, in which Finish notes the group that ends the claim. Where that group was made
+	// before, Finish returns nil, for as long as the engine remembers groups: a minute at least.
+	// Where it was not, and there is no claim, the error is ErrUnclaimed, whether the term lasts or
+	// not.
+	Finish(ctx context.Context, c *Claimed, update ulog.Update) error
 
 	// GiveBack stores a claimed record of a database under the key of update, without an expiration
 	// time. update is the set that is logged. Where a record has that key, nothing happens and
@@ -62,4 +65,5 @@ type Claim struct {
 type Claimed struct {
 	ID ClaimID
 	Record
+	End GroupID // of the group with which Finish ends the claim; zero: Finish was not called yet
 }

@@ -136,8 +136,22 @@
 // A hold only helps: it may be lost, and then the conditions decide as ever. An engine that cannot
 // hold keys is as correct, and less fair to those who meet often on a key.
 //
-// What ends a claim has no group: it has no effect when it is repeated, so there is nothing to
-// settle. A Take has its own Settle (Claims), because what it has made is a record, and no Result.
+// What ends a claim has no Settle: it may be repeated, and has no effect then. A Take has its own
+// Settle (Claims), because what it has made is a record, and no Result.
+//
+// A repeated Finish must know whether the first attempt has ended the claim. A claim that is
+// missing does not prove that:
+//
+//	claim 7 of "job", acknowledged      in this history
+//	the engine is taken back            "job" is a record again, and nobody has claimed it
+//	Finish of claim 7: no such claim    "job" is there, and the next Take gets it
+//
+// Nor does it help that the term lasts: its lease was there before, and is renewed. So a Finish is
+// a group of a lane of the engine's own, noted in the step that ends the claim, and all attempts
+// have the same ID (Claimed.End). The note tells of the end as it tells Settle of any other group.
+//
+// Rejected: to keep a row for each claim that was finished. It would have to stay until the term
+// ends, and a server lives for months.
 //
 // A claim belongs to a term of a lease, and not to a lane. A lane says nothing of whether its
 // server lives. A term ends with its server and never comes back, so whoever finds claims of a term

@@ -70,6 +70,9 @@ var (
 	ErrCrowded error = &Error{Kind: Undone, Err: errors.New("too many transactions and backups of this server are under way")}
 	// ErrFenced is the error of a group whose guard is a lease that has ended.
 	ErrFenced error = &Error{Kind: Refused, Err: errors.New("another server holds the lease by now, or may hold it")}
+	// ErrUnclaimed is the error of a Finish without a claim: somebody else has given the record
+	// back, or the engine was taken back to before the record was claimed. The record may be there.
+	ErrUnclaimed error = &Error{Kind: Refused, Err: errors.New("the record is not claimed any more")}
 	// ErrTrimmed is the error of a read of the log whose beginning has been removed.
 	ErrTrimmed error = &Error{Kind: Refused, Err: errors.New("the engine's log begins behind this stamp; make a new copy of the databases")}
 )

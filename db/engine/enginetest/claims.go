@@ -52,7 +52,7 @@ func (c *claimant) take(prefix, from string) *engine.Claimed {
 func (c *claimant) finish(r *engine.Claimed) error {
 	u := removal(string(r.Key.Key))
 	u.DBID = c.db
-	return c.Claims().Finish(c.ctx, r.ID, u)
+	return c.Claims().Finish(c.ctx, r, u)
 }
 
 // giveBack gives a record back under a key, and reports whether that was taken.
@@ -186,7 +186,7 @@ func testAbandoned(h *host) {
 	require.False(h, a.giveBack(two, "k2"))
 	require.Empty(h, abandoned(10, 1000))
 	require.Equal(h, "1 2 -", a.value("k1")+" "+a.value("k2")+" "+a.value("k3"))
-	require.ErrorIs(h, a.finish(one), engine.ErrFenced, "it wakes up, too late")
+	require.ErrorIs(h, a.finish(one), engine.ErrUnclaimed, "it wakes up, too late")
 	require.False(h, a.giveBack(one, "k9"))
 	require.Equal(h, "1", a.value("k1"))
 	require.NoError(h, b.finish(of))

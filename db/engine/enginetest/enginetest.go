@@ -52,6 +52,7 @@ func Run(t *testing.T, p Place) {
 		{"claims", testClaims},
 		{"claims and other records", testClaimedKeys},
 		{"claims that are settled", testSettledClaims},
+		{"claims that are finished", testFinishedClaims},
 		{"claims of terms that have ended", testAbandoned},
 		{"claims and transactions", testClaimsLocked},
 		{"claimants at once", testClaimants},

@@ -54,7 +54,8 @@ func (m *machine) endClaim(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.claimed)-1).Draw(t, "claim")
 	c, anybody := m.claimed[i], m.claimant(t) // whoever it is, as long as the number is right
 	ended := func() { m.claimed = slices.Delete(m.claimed, i, i+1) }
-	if rapid.Bool().Draw(t, "finish") {
+	finished := rapid.Bool().Draw(t, "finish")
+	if finished {
 		_, there := m.records[string(c.Key.Key)]
 		require.NoError(t, anybody.finish(&c.Claimed))
 		if ended(); !there {
@@ -74,10 +75,10 @@ func (m *machine) endClaim(t *rapid.T) {
 		require.Equal(t, engine.Forever, m.records[key].XT)
 	}
 	require.False(t, anybody.giveBack(&c.Claimed, "c"), "the claim has ended")
-	if err := anybody.finish(&c.Claimed); c.ID.By == c.by.Term {
+	if err := anybody.finish(&c.Claimed); finished {
 		require.NoError(t, err)
 	} else {
-		require.ErrorIs(t, err, engine.ErrFenced)
+		require.ErrorIs(t, err, engine.ErrUnclaimed)
 	}
 }
 

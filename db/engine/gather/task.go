@@ -127,12 +127,26 @@ func (g *Gather) await(ctx context.Context, t *task, body func(t *task, v *View)
 	return outcome, err
 }
 
+// held is why an operation was not made that has waited for a transaction.
+func held(limit time.Duration) error {
+	return fmt.Errorf("a transaction has had the database to itself for %v", limit)
+}
+
+// Held returns the error of an operation that has waited for a transaction of this server for
+// Options.Timeout, before it came to Do. It is that of an operation that has waited in Do.
+func (g *Gather) Held() error { return nothing(held(g.opts.Timeout)) }
+
+// nothing is the error of an operation that has changed nothing.
+func nothing(why error) error {
+	return &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("%w: nothing was changed", why)}
+}
+
 // late returns why a task has waited for too long.
 func (t *task) late(limit time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.locked {
-		return fmt.Errorf("a transaction has had the database to itself for %v", limit)
+		return held(limit)
 	}
 	return fmt.Errorf("the engine has not been ready for it within %v", limit)
 }
@@ -176,7 +190,7 @@ func (t *task) abandon(why error, body func(t *task, v *View) error) (left bool,
 		}
 		t.ran <- struct{}{}
 	}
-	return true, &engine.Error{Kind: engine.Undone, Err: fmt.Errorf("%w: nothing was changed", why)}
+	return true, nothing(why)
 }
 
 // runs has the body run, or makes the operation's updates where it has none, and reports whether

@@ -124,17 +124,26 @@ func (v claims) end(ctx context.Context, id engine.ClaimID, key engine.Key, end 
 }
 
 // Finish forgets a claimed record.
-func (v claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Update) error {
-	_, err := v.end(ctx, id, engine.Key{DB: update.DBID, Key: update.Key}, func(c engine.Record) bool {
-		if _, there := v.store.table(c.DB).records[string(c.Key.Key)]; !there {
-			v.store.logOne(update)
+func (v claims) Finish(ctx context.Context, c *engine.Claimed, update ulog.Update) error {
+	s := v.store
+	if c.End == (engine.GroupID{}) {
+		s.mu.Lock()
+		s.end++
+		c.End.Seq = s.end
+		s.mu.Unlock()
+	}
+	end := c.End
+	_, err := v.end(ctx, c.ID, engine.Key{DB: update.DBID, Key: update.Key}, func(r engine.Record) bool {
+		if _, there := s.table(r.DB).records[string(r.Key.Key)]; !there {
+			s.logOne(update)
 		}
+		s.ends[end] = true
 		return true
 	}, func() error {
-		if v.store.holds(&id.By) {
+		if s.ends[end] {
 			return nil
 		}
-		return engine.ErrFenced
+		return engine.ErrUnclaimed
 	})
 	return err
 }

@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// Keep notes the records and lanes of this moment. The function that it returns takes the store
-// back there, as a restored backup does. Neither may be called while a group is being made, or
-// anything is held or claimed. Servers then call Reconnect: their connections were cut.
+// Keep notes the records, claims and lanes of this moment. The function that it returns takes the
+// store back there, as a restored backup does. Leases stay as they are. Neither may be called while
+// a group is being made, or anything is held. Servers then call Reconnect: their connections were
+// cut.
 func (s *Store) Keep() (back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tables, lanes, writers, lane := s.copies(), map[uint64]lane{}, maps.Clone(s.writers), s.lane
+	claims, ends := maps.Clone(s.claimed), maps.Clone(s.ends)
 	for n, l := range s.lanes {
 		lanes[n] = *l
 	}
@@ -20,7 +22,7 @@ func (s *Store) Keep() (back func()) {
 		defer s.mu.Unlock()
 		s.tables, s.writers, s.lane = tables, writers, lane
 		s.tables = s.copies() // the store may go back again
-		s.writers = maps.Clone(writers)
+		s.writers, s.claimed, s.ends = maps.Clone(writers), maps.Clone(claims), maps.Clone(ends)
 		clear(s.lanes)
 		for n, l := range lanes {
 			s.lanes[n] = &l

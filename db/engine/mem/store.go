@@ -42,6 +42,7 @@ type Store struct {
 	freed   chan struct{} // closed, and made anew, when somebody who waits may go on
 	tables  map[uint16]*table
 	claimed map[engine.ClaimID]claimed
+	ends    map[engine.GroupID]bool // groups that have finished claims
 	locks   locks
 	lanes   map[uint64]*lane
 	writers map[uint64]*Server // whose each lane is
@@ -49,6 +50,7 @@ type Store struct {
 	ears    map[*ear]bool
 	// the last ones given out; revision: of records that were given back, whose group has no lane
 	lane, revision, transaction uint64
+	end                         uint64 // of groups that finish claims; never taken back
 }
 
 // lane is what the store knows of a lane: its newest group.
@@ -71,7 +73,7 @@ func New(o Options) *Store {
 	}
 	s := &Store{
 		opts: o, freed: make(chan struct{}),
-		tables: map[uint16]*table{}, claimed: map[engine.ClaimID]claimed{},
+		tables: map[uint16]*table{}, claimed: map[engine.ClaimID]claimed{}, ends: map[engine.GroupID]bool{},
 		locks: locks{keys: map[string]owner{}, dbs: map[uint16]owner{}, used: map[uint16]map[owner]int{}},
 		lanes: map[uint64]*lane{}, writers: map[uint64]*Server{}, leases: map[string]*lease{}, ears: map[*ear]bool{},
 		revision: engine.FirstRevision,

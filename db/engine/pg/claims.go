@@ -145,24 +145,34 @@ func (e claims) updates(u *ulog.Update) (n int, body []byte) {
 	return 1, appendUpdates(nil, 1, []ulog.Update{*u})
 }
 
-// Finish forgets a claimed record.
-func (e claims) Finish(ctx context.Context, id engine.ClaimID, update ulog.Update) error {
+// Finish forgets a claimed record. The group keeps its ID until PostgreSQL says that the lane is
+// not this server's: then PostgreSQL has made none of the attempts.
+func (e claims) Finish(ctx context.Context, c *engine.Claimed, update ulog.Update) error {
 	if err := e.table(ctx, update.DBID); err != nil {
 		return err
 	}
-	group, err := e.ownID(ctx)
-	if err != nil {
-		return err
+	if c.End == (engine.GroupID{}) {
+		group, err := e.ownID(ctx)
+		if err != nil {
+			return err
+		}
+		c.End = group
 	}
 	var state int
 	n, body := e.updates(&update)
-	err = e.ask(ctx, false, func(c *pgxpool.Conn) error {
+	err := e.ask(ctx, false, func(conn *pgxpool.Conn) error {
 		text := fmt.Sprintf("SELECT finish_%d($1, $2, $3, $4, $5, $6, $7, $8, $9)", update.DBID)
-		return c.QueryRow(ctx, text, idArgs(id, int64(group.Lane), e.writer[:], int64(group.Seq), n, body)...).Scan(&state)
+		return conn.QueryRow(ctx, text, idArgs(c.ID, int64(c.End.Lane), e.writer[:], int64(c.End.Seq), n, body)...).Scan(&state)
 	})
-	e.heedOwn(group, err)
-	if err != nil {
+	e.heedOwn(c.End, err)
+	switch {
+	case errors.Is(err, engine.ErrDisowned):
+		c.End = engine.GroupID{}
 		return err
+	case err != nil:
+		return err
+	case state == claimNone:
+		return engine.ErrUnclaimed
 	}
 	return claimError(state)
 }

@@ -110,7 +110,7 @@ func TestATermThatIsGivenOutAgain(t *testing.T) {
 	require.Equal(t, "q 2", key)
 	require.Equal(t, former.By.Number, present.By.Number)
 
-	require.ErrorIs(t, a.Claims().Finish(t.Context(), former, updates("q 1")[0]), engine.ErrFenced)
+	require.ErrorIs(t, a.Claims().Finish(t.Context(), &engine.Claimed{ID: former}, updates("q 1")[0]), engine.ErrUnclaimed)
 	_, found, err := a.Claims().Settle(t.Context(), former)
 	require.NoError(t, err)
 	require.False(t, found)

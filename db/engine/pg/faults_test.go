@@ -386,7 +386,8 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	require.NoError(t, err)
 	require.True(t, found)
 	removal := ulog.Update{SID: 1, Op: ulog.OpRemove, Key: []byte("message")}
-	require.NoError(t, e.Claims().Finish(t.Context(), claim(1), removal))
+	finished := &engine.Claimed{ID: claim(1)}
+	require.NoError(t, e.Claims().Finish(t.Context(), finished, removal))
 	_, found, err = e.Claims().Settle(t.Context(), claim(2))
 	require.NoError(t, err)
 	require.False(t, found)
@@ -409,7 +410,7 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 			_, err := e.Settle(ctx, engine.GroupID{Lane: settled.Lane + 1000, Seq: 1})
 			return err
 		},
-		"Finish":            func(ctx context.Context) error { return e.Claims().Finish(ctx, claim(1), removal) },
+		"Finish":            func(ctx context.Context) error { return e.Claims().Finish(ctx, finished, removal) },
 		"GiveBack":          func(ctx context.Context) error { _, err := e.Claims().GiveBack(ctx, claim(1), removal); return err },
 		"Settle of a claim": func(ctx context.Context) error { _, _, err := e.Claims().Settle(ctx, claim(2)); return err },
 	} {

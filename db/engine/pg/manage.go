@@ -18,7 +18,7 @@ import (
 )
 
 // format is the version of the tables and functions.
-const format = "5"
+const format = "6"
 
 // Setup is what is decided once for all servers.
 type Setup struct {

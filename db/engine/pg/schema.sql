@@ -145,6 +145,15 @@ BEGIN
   ) g WHERE g.lane = p_lane AND g.seq = p_seq ORDER BY g.n DESC LIMIT 1;
 END $$;
 
+-- made tells whether a group of p_writer was made, as long as there is its note. It leaves nothing
+-- behind: settle does, for a group that may still be on its way.
+CREATE FUNCTION made(p_lane bigint, p_writer bytea, p_seq bigint) RETURNS bool LANGUAGE sql AS $$
+  SELECT EXISTS (SELECT FROM writers WHERE lane = p_lane AND writer = p_writer) AND (
+    EXISTS (SELECT FROM groups_0 WHERE lane = p_lane AND seq = p_seq AND n >= 0) OR
+    EXISTS (SELECT FROM groups_1 WHERE lane = p_lane AND seq = p_seq AND n >= 0) OR
+    EXISTS (SELECT FROM groups_2 WHERE lane = p_lane AND seq = p_seq AND n >= 0))
+$$;
+
 -- lasts tells whether a term has not ended. Nothing keeps it from ending at once.
 CREATE FUNCTION lasts(p_holder text, p_term bigint, p_mark bytea) RETURNS bool LANGUAGE sql AS $$
   SELECT EXISTS (SELECT FROM leases WHERE name = p_holder AND term = p_term AND mark = p_mark AND ends > clock_timestamp())

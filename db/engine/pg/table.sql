@@ -255,8 +255,10 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- finish forgets a claimed record. Its removal is logged unless the key has a record again: an
--- insert of our own finds that out, and keeps others from it until the end.
+-- finish forgets a claimed record, and notes its group. The removal is logged unless the key has a
+-- record again: an insert of our own finds that out, and keeps others from it until the end. Where
+-- there is no claim, only the note of its group says that an earlier attempt has ended the claim; 1:
+-- none has. The deletion waits for an attempt that is under way.
 CREATE FUNCTION finish_{n}(p_holder text, p_term bigint, p_mark bytea, p_number bigint, p_lane bigint, p_writer bytea, p_seq bigint, p_ups int, p_body bytea)
 RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -268,12 +270,14 @@ BEGIN
   DELETE FROM claimed WHERE holder = p_holder AND term = p_term AND mark = p_mark AND number = p_number AND db = {n} RETURNING k INTO key;
   IF NOT FOUND THEN
     PERFORM waits();
-    RETURN CASE WHEN lasts(p_holder, p_term, p_mark) THEN 0 ELSE 2 END;
+    RETURN CASE WHEN made(p_lane, p_writer, p_seq) THEN 0 ELSE 1 END;
   END IF;
   INSERT INTO r{n} VALUES (key, '', 1099511627775, 0) ON CONFLICT DO NOTHING;
   IF FOUND THEN
     DELETE FROM r{n} WHERE k = key;
     PERFORM note(p_lane, p_writer, p_seq, 1, p_ups, NULL, 0, NULL, NULL, p_body);
+  ELSE
+    PERFORM note(p_lane, p_writer, p_seq, 1, 0, NULL, 0, NULL, NULL, NULL);
   END IF;
   RETURN 0;
 END $$;
