@@ -27,10 +27,14 @@ type right struct {
 	size   int // index of the word with the length of a data block; 0: no block
 }
 
-// rightOf returns what a command needs. A command that shows a value and changes something needs
-// both rights.
-func rightOf(word string) right {
-	const both = access.Read | access.Write
+// both are the rights to show a value and to change something.
+const both = access.Read | access.Write
+
+// rightOf returns what the command in words needs. A command that shows a value and changes
+// something needs both rights. So do the commands that take messages of a queue: nobody else gets a
+// taken message, and a message that is given back has lost its expiration time.
+func (o owner) rightOf() right {
+	word := string(o.words[0])
 	switch word {
 	case "set", "add", "replace", "append", "prepend", "cas":
 		return right{rights: access.Write, keys: 1, size: 4}
@@ -43,8 +47,10 @@ func rightOf(word string) right {
 	case "gat", "gats":
 		return right{rights: both, keys: 2, many: true}
 	case "get", "gets":
-		return right{rights: access.Read, keys: 1, many: true}
-	case "mg", "me":
+		return right{rights: o.toFetch(), keys: 1, many: true}
+	case "mg":
+		return right{rights: o.toFetch(), keys: 1}
+	case "me":
 		return right{rights: access.Read, keys: 1}
 	case "flush_all":
 		return right{rights: access.Write}
@@ -52,6 +58,14 @@ func rightOf(word string) right {
 		return right{rights: access.Read}
 	}
 	return right{}
+}
+
+// toFetch returns the rights that a client needs to get an item, or to take a message of a queue.
+func (c *conn) toFetch() access.Rights {
+	if c.s.queues != nil {
+		return both
+	}
+	return access.Read
 }
 
 // owner is a connection in its role as owed.Rights: an update that has waited asks whether its
@@ -76,8 +90,7 @@ func (o owner) again() error {
 	if o.asked.binary {
 		return (&exchange{o.conn, o.asked.request}).permit()
 	}
-	word := string(o.words[0])
-	return o.permit(word, rightOf(word))
+	return o.permit(string(o.words[0]), o.rightOf())
 }
 
 // guard decides whether the client may give the command in words. done reports that the command has
@@ -100,7 +113,7 @@ func (o owner) guard() (done, keep bool) {
 		o.say(replyUnauthenticated)
 		return true, true
 	}
-	need := rightOf(word)
+	need := o.rightOf()
 	err := entered
 	if err == nil {
 		err = o.permit(word, need)
@@ -257,9 +270,9 @@ func (x *exchange) permit() error {
 	case !known:
 		return nil
 	case row.base == opGet:
-		return v.Key(access.Read, x.db, x.r.key)
+		return v.Key(x.toFetch(), x.db, x.r.key)
 	case row.base == opGAT, row.base == opIncrement, row.base == opDecrement:
-		return v.Key(access.Read|access.Write, x.db, x.r.key)
+		return v.Key(both, x.db, x.r.key)
 	case row.base == opFlush:
 		return v.Database(access.Write, x.db)
 	case row.base == opStat:
