@@ -22,7 +22,8 @@ const (
 // right says what a command needs.
 type right struct {
 	rights access.Rights
-	keys   int // index of the (first) word that is a key; 0: the whole database, or nothing
+	server bool // for the whole server
+	keys   int  // index of the (first) word that is a key; 0: the whole server or database, or nothing
 	many   bool
 	size   int // index of the word with the length of a data block; 0: no block
 }
@@ -55,6 +56,9 @@ func (o owner) rightOf() right {
 	case "flush_all":
 		return right{rights: access.Write}
 	case "stats":
+		if o.modern && len(o.words) > 1 && string(o.words[1]) == familyReset {
+			return right{rights: access.Admin, server: true}
+		}
 		return right{rights: access.Read}
 	}
 	return right{}
@@ -147,6 +151,8 @@ func (o owner) permit(word string, need right) error {
 	switch {
 	case need.rights == 0:
 		return nil
+	case need.server:
+		return v.Server(need.rights)
 	case need.keys == 0:
 		return v.Database(need.rights, o.db)
 	case word[0] == 'm':
@@ -275,6 +281,8 @@ func (x *exchange) permit() error {
 		return v.Key(both, x.db, x.r.key)
 	case row.base == opFlush:
 		return v.Database(access.Write, x.db)
+	case row.base == opStat && string(x.r.key) == familyReset:
+		return v.Server(access.Admin)
 	case row.base == opStat:
 		return v.Database(access.Read, x.db)
 	case row.writes:

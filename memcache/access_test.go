@@ -153,6 +153,33 @@ func TestBinaryAuthentication(t *testing.T) {
 	c.ended()
 }
 
+// The counters are the same for all clients, so setting them to 0 acts on the server.
+func TestResettingTheFiguresNeedsAdmin(t *testing.T) {
+	const denied = "access denied: without a user or token there is no right to admin for the whole server"
+	for _, rights := range []string{"read,write", "read,write,replicate"} {
+		s, _ := guarded(t, "opts=m", "", "allow anyone "+rights)
+		c := s.dial(t)
+		c.ask("get none\nverbosity 1\n", "END\nOK\n")
+		c.ask("stats reset\n", "CLIENT_ERROR "+denied+"\n")
+		c.send("%s", message(opStat, 0, "reset", ""))
+		got := c.binary()
+		require.Equal(t, statusAuth, got.status, rights)
+		require.Equal(t, denied, got.value)
+		require.EqualValues(t, 1, s.counts.get.misses.Load())
+	}
+	s, _ := guarded(t, "opts=m", "", "allow anyone admin")
+	c := s.dial(t)
+	c.ask("get none\nstats reset\n", "END\nRESET\n")
+	require.Zero(t, s.counts.get.misses.Load())
+	c.send("%s", message(opStat, 0, "reset", ""))
+	require.Equal(t, statusOK, c.binary().status)
+
+	s, _ = guarded(t, "", "", "allow anyone read") // the original's plug-in shows the figures
+	c = s.dial(t)
+	c.send("stats reset\r\n")
+	require.Contains(t, c.line(), "STAT pid")
+}
+
 // Without a guard the opcodes of SASL are unknown, as they were.
 func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
 	c := start(t, "opts=m", ":").dial(t)
