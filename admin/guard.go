@@ -45,11 +45,13 @@ func (s *Server) wantedByUser(r *http.Request) error {
 }
 
 // rescued answers a request that panics with status 500. net/http itself would close the connection
-// without an answer or a log line, and a page of the console would wait for ever.
+// without an answer or a log line, and a page of the console would wait for ever. A handler that
+// panics with http.ErrAbortHandler wants just that: its answer has begun and cannot become another
+// one.
 func (s *Server) rescued(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
 		w := newPaced(reply)
-		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }); err != nil {
+		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }, http.ErrAbortHandler); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})

@@ -217,6 +217,17 @@ func (g *gate) wantedByUser(rpc bool) bool {
 	return true
 }
 
+// ofBrowser reports whether a browser has sent the request, and its replies must not be taken for
+// pages. Who lets browsers do everything gets the original's replies.
+func (g *gate) ofBrowser() bool {
+	p := g.call.opts.Pages
+	if p == nil || p.All() {
+		return false
+	}
+	marks := g.call.req.Marks()
+	return marks.Marked()
+}
+
 // changes reports whether the request may change something, as far as its head shows.
 func (g *gate) changes(rpc bool) bool {
 	if !rpc {

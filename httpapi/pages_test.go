@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,4 +99,73 @@ func TestCredentialsProveTheHost(t *testing.T) {
 	require.Equal(t, "401 Unauthorized", s.dial(t).do(as("nobody", request)).status)
 	open := openToPages(t)
 	require.Equal(t, "403 Forbidden", open.dial(t).do(as("anna", request)).status, "nobody looks at credentials")
+}
+
+// What a browser gets can never be taken for a page or a script of this server: anybody who may
+// write could store one, which would call procedures with the rights of whoever opens it.
+func TestRepliesToBrowsersAreNoPages(t *testing.T) {
+	const script = "<script>fetch('/rpc/clear',{method:'POST'})</script>"
+	s := openToPages(t)
+	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("x.html"), []byte(script), record.XT(100)))
+	typed := "Host: 127.0.0.1:1978\r\nUser-Agent: Mozilla/5.0\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
+	for _, headers := range []string{typed, untold, strings.Replace(typed, "none", "same-origin", 1)} {
+		for _, of := range []struct{ request, status, kind string }{
+			{"GET /x.html", "200 OK", "application/octet-stream"},
+			{"HEAD /x.html", "200 OK", "application/octet-stream"},
+			{"GET /%3Cscript%3E", "404 Not Found", ""},
+			{"GET /%3Cscript%3E/x", "400 Bad Request", "text/plain"},
+			{"GET /rpc/get?key=x.html", "200 OK", "text/tab-separated-values"},
+			{"GET /rpc/%3Cscript%3E", "501 Not Implemented", "text/tab-separated-values"},
+			{"GET /rpc/help", "200 OK", ""},
+		} {
+			r := s.dial(t).send(of.request + " HTTP/1.1\r\n" + headers + "\r\n").receive(of.request[:4] == "HEAD")
+			require.Equal(t, of.status, r.status, of.request)
+			require.Equal(t, "nosniff", r.header("X-Content-Type-Options"), of.request)
+			require.Equal(t, "sandbox; default-src 'none'", r.header("Content-Security-Policy"), of.request)
+			if of.kind != "" {
+				require.Equal(t, of.kind, r.header("Content-Type"), of.request)
+			}
+		}
+	}
+	refused := s.dial(t).do("GET /x.html HTTP/1.1\r\n" + ofAnotherSite + "\r\n")
+	require.Equal(t, "403 Forbidden", refused.status)
+	require.Equal(t, "nosniff", refused.header("X-Content-Type-Options"))
+}
+
+// The links of a page in a sandbox would count as links of another site, so our own page is in
+// none. It has no scripts.
+func TestTheWelcomeKeepsItsLinks(t *testing.T) {
+	r := openToPages(t).dial(t).do("GET / HTTP/1.1\r\nAccept: text/html\r\n" + untold + "\r\n")
+	require.Equal(t, "text/html; charset=utf-8", r.header("Content-Type"))
+	require.Equal(t, "default-src 'none'", r.header("Content-Security-Policy"))
+	require.Equal(t, "nosniff", r.header("X-Content-Type-Options"))
+}
+
+// Programs get the replies of the original, and so does everybody where browsers may do everything,
+// and who asks behind a browser on the same connection.
+func TestOnlyBrowsersGetTheirHeaders(t *testing.T) {
+	all, err := browser.New([]string{browser.AnyHost})
+	require.NoError(t, err)
+	open := newServerWith(t, db.Options{}, httpapi.Options{Pages: all}, "%")
+	s := openToPages(t)
+	for _, of := range []struct {
+		server  *server
+		headers string
+	}{
+		{s, ""}, {s, "Host: 127.0.0.1:1978\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n"},
+		{s, "Host: db1\r\nUser-Agent: node\r\nAccept-Language: *\r\nSec-Fetch-Mode: cors\r\n"},
+		{open, untold},
+	} {
+		require.NoError(t, of.server.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
+		c := of.server.dial(t)
+		c.do("GET /k HTTP/1.1\r\n" + untold + "\r\n")
+		for _, target := range []string{"/k", "/none", "/none/k", "/rpc/get?key=k", "/rpc/none"} {
+			r := c.do("GET " + target + " HTTP/1.1\r\n" + of.headers + "\r\n")
+			require.Empty(t, r.header("X-Content-Type-Options"), target)
+			require.Empty(t, r.header("Content-Security-Policy"), target)
+			if target == "/k" || target == "/none/k" {
+				require.Empty(t, r.header("Content-Type"), target)
+			}
+		}
+	}
 }

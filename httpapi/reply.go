@@ -71,6 +71,7 @@ type replyWriter struct {
 	date *dateCache // of all sessions
 
 	json       bool              // procedures are answered in JSON
+	browser    bool              // a browser gets the reply, see endHead
 	positioned func() ulog.Stamp // returns the position that the client wants with the reply; nil: it wants none
 }
 
@@ -141,7 +142,38 @@ func (w *replyWriter) headerXT(xt int64) {
 	}
 }
 
-func (w *replyWriter) endHead() { w.c.Out = append(w.c.Out, crlf...) }
+// The headers that keep a browser from taking a reply for a page or a script of this server.
+// Anybody who may write can store a page. If a browser showed the page as such, its scripts would
+// call procedures with the rights of the user who opens it. nosniff keeps the browser to the
+// Content-Type of the reply. The sandbox takes scripts and the origin from what is shown all the
+// same, and default-src what it would load.
+//
+// Our own page has no sandbox: a link on a sandboxed page counts as one of another site, and would
+// be refused.
+//
+// Programs do not get these headers: their replies are the original's, byte for byte.
+const (
+	noSniffing = "X-Content-Type-Options: nosniff" + crlf + crlf // and the end of the header
+	asRecord   = "Content-Security-Policy: sandbox; default-src 'none'" + crlf + noSniffing
+	asOwnPage  = "Content-Security-Policy: default-src 'none'" + crlf + noSniffing
+)
+
+func (w *replyWriter) endHead() {
+	if w.browser {
+		w.c.Out = append(w.c.Out, asRecord...)
+		return
+	}
+	w.c.Out = append(w.c.Out, crlf...)
+}
+
+// endOwnHead is endHead for our own page.
+func (w *replyWriter) endOwnHead() {
+	if w.browser {
+		w.c.Out = append(w.c.Out, asOwnPage...)
+		return
+	}
+	w.c.Out = append(w.c.Out, crlf...)
+}
 
 // empty answers without a body.
 func (w *replyWriter) empty(status int) int {
@@ -150,9 +182,26 @@ func (w *replyWriter) empty(status int) int {
 	return status
 }
 
-// text answers with a text, which a reply to HEAD leaves out. An empty kind is no Content-Type.
+// recordHead appends the whole header of a reply with a record, or of the reply to its HEAD. The
+// original sends no Content-Type. A browser is told one that it downloads: without a type, browsers
+// differ in what they make of a reply with nosniff. With text/plain they would show binary values
+// as text, and keep images from the pages of other hosts in -http-hosts.
+func (w *replyWriter) recordHead(size int, xt int64) {
+	w.head(statusOK, w.req.KeepAlive, size)
+	if w.browser {
+		w.c.Out = append(w.c.Out, "Content-Type: application/octet-stream"+crlf...)
+	}
+	w.headerXT(xt)
+	w.endHead()
+}
+
+// text answers with a text, which a reply to HEAD leaves out. An empty kind is no Content-Type, but
+// plain text for a browser.
 func (w *replyWriter) text(status int, keepAlive bool, kind, text string) {
 	length := len(text)
+	if kind == "" && w.browser {
+		kind = plainText
+	}
 	if w.req.Method == message.HEAD {
 		text, length = "", noLength
 	}
@@ -292,13 +341,13 @@ func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
 // unconfirmed returns what is sent instead of the reply to the present request, when other servers
 // do not confirm what it tells.
 func (w *replyWriter) unconfirmed(rpc bool) netio.Instead {
-	keep, head, json := w.req.KeepAlive, w.req.Method == message.HEAD, w.json
+	keep, head, json, browser := w.req.KeepAlive, w.req.Method == message.HEAD, w.json, w.browser
 	return func(dst []byte, err error) []byte {
 		reason := "DB: " + err.Error()
 		as := replyWriter{json: json}
 		kind, text := as.failure(statusUnavailable, reason, rpc)
-		out := w.c.Out
-		w.c.Out = dst
+		out, present := w.c.Out, w.browser
+		w.c.Out, w.browser = dst, browser
 		length := len(text)
 		if head {
 			text, length = "", noLength
@@ -310,7 +359,7 @@ func (w *replyWriter) unconfirmed(rpc bool) netio.Instead {
 		w.header("Content-Type: ", kind)
 		w.endHead()
 		dst = append(w.c.Out, text...)
-		w.c.Out = out
+		w.c.Out, w.browser = out, present
 		return dst
 	}
 }

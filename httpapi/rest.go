@@ -74,9 +74,7 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 		return s.replyMissing(err)
 	}
 	s.out.keep(value)
-	s.reply.head(statusOK, s.req.KeepAlive, len(value))
-	s.reply.headerXT(xt)
-	s.reply.endHead()
+	s.reply.recordHead(len(value), xt)
 	if len(value) < maxUnsent {
 		s.conn.Out = append(s.conn.Out, value...)
 	} else if s.conn.Send(value) != nil {
@@ -91,9 +89,7 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 	if err != nil {
 		return s.replyMissing(err)
 	}
-	s.reply.head(statusOK, s.req.KeepAlive, size)
-	s.reply.headerXT(xt)
-	s.reply.endHead()
+	s.reply.recordHead(size, xt)
 	return statusOK
 }
 

@@ -61,6 +61,9 @@ func (s *Session) readRequest() bool {
 	}
 	s.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
 	s.reply.json = s.rpc && wantsJSON(&s.req)
+	if s.req.FromBrowser {
+		s.reply.browser = s.gate.ofBrowser()
+	}
 	if s.conn.Visitor != nil && !s.gate.enter() || s.req.FromBrowser && !s.gate.wantedByUser(s.rpc) {
 		s.logRequest(s.requestLine(), s.gate.denied.Status())
 		s.reply.denial(s.gate.denied, s.rpc, false)
@@ -244,7 +247,7 @@ func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
 	s.rpc, s.moving, s.procedure, s.key = false, false, nil, nil
-	s.conn.Owed.Replicas, s.reply.positioned, s.reply.json = 0, nil, false
+	s.conn.Owed.Replicas, s.reply.positioned, s.reply.json, s.reply.browser = 0, nil, false, false
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

@@ -22,15 +22,20 @@ const (
 // right says what a command needs.
 type right struct {
 	rights access.Rights
-	keys   int // index of the (first) word that is a key; 0: the whole database, or nothing
+	server bool // for the whole server
+	keys   int  // index of the (first) word that is a key; 0: the whole server or database, or nothing
 	many   bool
 	size   int // index of the word with the length of a data block; 0: no block
 }
 
-// rightOf returns what a command needs. A command that shows a value and changes something needs
-// both rights.
-func rightOf(word string) right {
-	const both = access.Read | access.Write
+// both are the rights to show a value and to change something.
+const both = access.Read | access.Write
+
+// rightOf returns what the command in words needs. A command that shows a value and changes
+// something needs both rights. So do the commands that take messages of a queue: nobody else gets a
+// taken message, and a message that is given back has lost its expiration time.
+func (o owner) rightOf() right {
+	word := string(o.words[0])
 	switch word {
 	case "set", "add", "replace", "append", "prepend", "cas":
 		return right{rights: access.Write, keys: 1, size: 4}
@@ -43,15 +48,28 @@ func rightOf(word string) right {
 	case "gat", "gats":
 		return right{rights: both, keys: 2, many: true}
 	case "get", "gets":
-		return right{rights: access.Read, keys: 1, many: true}
-	case "mg", "me":
+		return right{rights: o.toFetch(), keys: 1, many: true}
+	case "mg":
+		return right{rights: o.toFetch(), keys: 1}
+	case "me":
 		return right{rights: access.Read, keys: 1}
 	case "flush_all":
 		return right{rights: access.Write}
 	case "stats":
+		if o.modern && len(o.words) > 1 && string(o.words[1]) == familyReset {
+			return right{rights: access.Admin, server: true}
+		}
 		return right{rights: access.Read}
 	}
 	return right{}
+}
+
+// toFetch returns the rights that a client needs to get an item, or to take a message of a queue.
+func (c *conn) toFetch() access.Rights {
+	if c.s.queues != nil {
+		return both
+	}
+	return access.Read
 }
 
 // owner is a connection in its role as owed.Rights: an update that has waited asks whether its
@@ -76,8 +94,7 @@ func (o owner) again() error {
 	if o.asked.binary {
 		return (&exchange{o.conn, o.asked.request}).permit()
 	}
-	word := string(o.words[0])
-	return o.permit(word, rightOf(word))
+	return o.permit(string(o.words[0]), o.rightOf())
 }
 
 // guard decides whether the client may give the command in words. done reports that the command has
@@ -100,7 +117,7 @@ func (o owner) guard() (done, keep bool) {
 		o.say(replyUnauthenticated)
 		return true, true
 	}
-	need := rightOf(word)
+	need := o.rightOf()
 	err := entered
 	if err == nil {
 		err = o.permit(word, need)
@@ -134,6 +151,8 @@ func (o owner) permit(word string, need right) error {
 	switch {
 	case need.rights == 0:
 		return nil
+	case need.server:
+		return v.Server(need.rights)
 	case need.keys == 0:
 		return v.Database(need.rights, o.db)
 	case word[0] == 'm':
@@ -257,11 +276,13 @@ func (x *exchange) permit() error {
 	case !known:
 		return nil
 	case row.base == opGet:
-		return v.Key(access.Read, x.db, x.r.key)
+		return v.Key(x.toFetch(), x.db, x.r.key)
 	case row.base == opGAT, row.base == opIncrement, row.base == opDecrement:
-		return v.Key(access.Read|access.Write, x.db, x.r.key)
+		return v.Key(both, x.db, x.r.key)
 	case row.base == opFlush:
 		return v.Database(access.Write, x.db)
+	case row.base == opStat && string(x.r.key) == familyReset:
+		return v.Server(access.Admin)
 	case row.base == opStat:
 		return v.Database(access.Read, x.db)
 	case row.writes:

@@ -153,6 +153,33 @@ func TestBinaryAuthentication(t *testing.T) {
 	c.ended()
 }
 
+// The counters are the same for all clients, so setting them to 0 acts on the server.
+func TestResettingTheFiguresNeedsAdmin(t *testing.T) {
+	const denied = "access denied: without a user or token there is no right to admin for the whole server"
+	for _, rights := range []string{"read,write", "read,write,replicate"} {
+		s, _ := guarded(t, "opts=m", "", "allow anyone "+rights)
+		c := s.dial(t)
+		c.ask("get none\nverbosity 1\n", "END\nOK\n")
+		c.ask("stats reset\n", "CLIENT_ERROR "+denied+"\n")
+		c.send("%s", message(opStat, 0, "reset", ""))
+		got := c.binary()
+		require.Equal(t, statusAuth, got.status, rights)
+		require.Equal(t, denied, got.value)
+		require.EqualValues(t, 1, s.counts.get.misses.Load())
+	}
+	s, _ := guarded(t, "opts=m", "", "allow anyone admin")
+	c := s.dial(t)
+	c.ask("get none\nstats reset\n", "END\nRESET\n")
+	require.Zero(t, s.counts.get.misses.Load())
+	c.send("%s", message(opStat, 0, "reset", ""))
+	require.Equal(t, statusOK, c.binary().status)
+
+	s, _ = guarded(t, "", "", "allow anyone read") // the original's plug-in shows the figures
+	c = s.dial(t)
+	c.send("stats reset\r\n")
+	require.Contains(t, c.line(), "STAT pid")
+}
+
 // Without a guard the opcodes of SASL are unknown, as they were.
 func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
 	c := start(t, "opts=m", ":").dial(t)
@@ -160,6 +187,21 @@ func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
 		c.send("%s", message(op, 0, "", ""))
 		require.Equal(t, statusUnknown, c.binary().status)
 	}
+}
+
+// TestTheRightToWriteIsLookedAtAgainAfterAWait leaves the right to read to a request that waits for
+// a message: that is not enough to take the message.
+func TestTheRightToWriteIsLookedAtAgainAfterAWait(t *testing.T) {
+	s, change := guardedOn(t, "%", "opts=q#qtout=60", "", "allow anyone read,write")
+	c := s.dial(t)
+	c.send("get job\r\n")
+	s.awaitWaiters(t, "job", 1)
+	change("allow anyone read")
+	require.NoError(t, s.db.Set(nil, []byte("job 1"), []byte("message"), record.Never))
+	require.Contains(t, c.line(), "CLIENT_ERROR access denied")
+	claim, err := s.db.Claim(nil, nil, []byte("job "), nil)
+	require.NoError(t, err, "the message has gone back")
+	require.Equal(t, "message", string(claim.Value))
 }
 
 // TestRightsAreLookedAtAgainAfterAWait takes a right away while a request waits for its data or for
@@ -186,4 +228,27 @@ func TestRightsAreLookedAtAgainAfterAWait(t *testing.T) {
 	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	require.Zero(t, n, "nothing was stored")
+}
+
+// Who may only read must not take messages: nobody else would get them, and a message that is given
+// back has lost its expiration time.
+func TestTakingMessagesNeedsBothRights(t *testing.T) {
+	s, _ := guardedOn(t, "%", "opts=fq#qtout=0.05", "", "allow anyone read")
+	key := []byte("job 0001 0001")
+	require.NoError(t, s.db.Set(nil, key, []byte("work\x00\x00\x00\x00"), record.XT(1000)))
+	denied := "access denied: without a user or token there is no right to write for this key of database 0 (%)"
+	c := s.dial(t)
+	for _, command := range []string{"get job", "gets job", "get other job", "mg job v", "mg am9i b v"} {
+		c.ask(command+"\n", "CLIENT_ERROR "+denied+"\n")
+	}
+	c.ask("gat 10 job\n", "CLIENT_ERROR "+denied+"\n")
+	for _, op := range []opcode{opGet, opGetQ} {
+		c.send("%s", message(op, 0, "job", ""))
+		got := c.binary()
+		require.Equal(t, statusAuth, got.status)
+		require.Equal(t, denied, got.value)
+	}
+	claim, err := s.db.Claim(nil, nil, []byte("job "), nil)
+	require.NoError(t, err, "nobody has taken it")
+	require.Equal(t, key, claim.Key)
 }

@@ -221,7 +221,7 @@ func (x *exchange) service(base opcode) bool {
 // statRows sends one reply for each row, and an empty reply at the end.
 func (x *exchange) statRows() {
 	family := string(x.r.key)
-	if family == "reset" {
+	if family == familyReset {
 		x.s.counts.reset()
 		x.say(&reply{})
 		return

@@ -81,10 +81,10 @@ func (c *consumer) keep(claim *db.Claim) error {
 
 func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
 
-// mayTake checks the right to read once more, because the rules may have changed while the client
-// waited for the message. It gives back a message that the client may not have.
+// mayTake checks the rights once more, because the rules may have changed while the client waited
+// for the message. It gives back a message that the client may not have.
 func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
-	err := c.io.Visitor.Key(access.Read, c.db, name)
+	err := c.io.Visitor.Key(access.Read|access.Write, c.db, name)
 	if err == nil {
 		return nil
 	}

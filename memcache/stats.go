@@ -26,6 +26,9 @@ func (s *shared) head(status map[string]string) []row {
 	}
 }
 
+// familyReset is the family of stats that sets the counters of the service to 0, for all clients.
+const familyReset = "reset"
+
 // textStats serves "stats [family]". The original ignores the family; modern servers have further
 // lists.
 func textStats(c *conn) bool {
@@ -33,7 +36,7 @@ func textStats(c *conn) bool {
 	if len(c.words) > 1 && c.modern {
 		family = string(c.words[1])
 	}
-	if family == "reset" {
+	if family == familyReset {
 		c.s.counts.reset()
 		c.say("RESET")
 		return true

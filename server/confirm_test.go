@@ -166,6 +166,26 @@ func TestADatabaseAndARequestHaveTheirOwnNumber(t *testing.T) {
 	require.Equal(t, 200, status, body)
 }
 
+// What is sent instead of a reply that is not confirmed is for the client of that reply, also when
+// another request has come behind it.
+func TestAnUnconfirmedReplyToABrowser(t *testing.T) {
+	c := startConfirmed(t, 0, func(c *server.Config) { c.Sync.Timeout = shortWait }).dial()
+	const browsers = "Host: 127.0.0.1\r\nSec-Fetch-Site: same-origin\r\n"
+	put := func(headers string) string {
+		return "PUT /a HTTP/1.1\r\nX-Kt-Replicas: 1\r\n" + headers + "Content-Length: 1\r\n\r\nx"
+	}
+	c.send(put(browsers) + put("") + put(browsers))
+	for _, want := range []string{"nosniff", "", "nosniff"} {
+		r, err := http.ReadResponse(c.in, nil)
+		require.NoError(t, err)
+		_, err = io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, 503, r.StatusCode)
+		require.Equal(t, want, r.Header.Get("X-Content-Type-Options"))
+	}
+}
+
 // After a restart nobody knows which updates were confirmed. A reader who asks for followers waits
 // for all that the log had then; others are answered as the database is.
 func TestAReadAfterARestartIsConfirmedWhereItAsks(t *testing.T) {

@@ -75,7 +75,8 @@ func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, erro
 	defer a.leave()
 	var answer any
 	var err error
-	if fault := rescue.Do(a.opts.Logger, r.Method+" "+r.URL.Path, func() { answer, err = h(w, r, s) }); fault != nil {
+	work := func() { answer, err = h(w, r, s) }
+	if fault := rescue.Do(a.opts.Logger, r.Method+" "+r.URL.Path, work, http.ErrAbortHandler); fault != nil {
 		return nil, fault
 	}
 	return answer, err

@@ -1,13 +1,19 @@
 package api_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -236,6 +242,62 @@ func TestBackup(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// TestABackupThatEndsEarly: the client sees that it has a part only, and nobody takes it for a
+// mistake of the server when the client goes away.
+func TestABackupThatEndsEarly(t *testing.T) {
+	var log lines
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	s := serve(t, api.Options{Logger: logger}, func(l *admin.Options, _ *api.Sources) { l.Logger = logger })
+	for i := range 64 { // more than sockets hold
+		value := make([]byte, 1<<20)
+		_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(value)
+		require.NoError(t, s.c.DB(1).Set(nil, fmt.Append(nil, i), value, record.Never))
+	}
+	begin := func() (*bufio.Reader, net.Conn) {
+		conn, err := net.Dial("tcp", s.addr)
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.WriteString(conn, "GET /api/databases/1/backup?compressor=none HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		require.NoError(t, err)
+		in := bufio.NewReader(conn)
+		_, err = in.ReadString('\n')
+		require.NoError(t, err)
+		return in, conn
+	}
+	_, conn := begin()
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "console: backup of database 1: ") }, time.Minute, time.Millisecond)
+	require.NotContains(t, log.String(), "ERROR")
+
+	in, conn := begin()
+	defer conn.Close()
+	go s.api.Close()
+	rest, err := io.ReadAll(in)
+	if err == nil {
+		require.NotContains(t, string(rest[max(0, len(rest)-200):]), "0\r\n\r\n", "the end of a whole reply")
+	}
+	require.NotContains(t, log.String(), "panic")
+	require.Contains(t, log.String(), "level=ERROR")
+}
+
+// lines is a log that is written and read at a time.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }
 
 // TestLongTasks: they outlive their request, do not run twice at a time, tell what has become of

@@ -39,7 +39,12 @@ func (a *API) backup(w http.ResponseWriter, r *http.Request, s *Sources) (any, e
 	a.note(r, fmt.Sprintf("backup of database %d", d.Index()))
 	attach(w, fmt.Sprintf("%s-%s.ktss", fileName(d.Name()), frozen.Stamp().Time().UTC().Format("20060102T150405Z")))
 	if err := a.send(w, frozen, compressor); err != nil {
-		a.opts.Logger.Error(fmt.Sprintf("console: backup of database %d: %v", d.Index(), err))
+		line := fmt.Sprintf("console: backup of database %d: %v", d.Index(), err)
+		if r.Context().Err() != nil && a.ctx.Err() == nil { // the client has gone, or takes nothing
+			a.opts.Logger.Info(line)
+		} else {
+			a.opts.Logger.Error(line)
+		}
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
 	return nil, nil

@@ -121,6 +121,9 @@ func (a *API) checkpoint(_ http.ResponseWriter, r *http.Request, s *Sources) (an
 	if err != nil {
 		return nil, err
 	}
+	if d.Info().Shared {
+		return nil, refused(http.StatusNotImplemented, "an engine keeps %s: this server has no file of it to write", d.Name())
+	}
 	if !d.Info().OnDisk {
 		return nil, refused(http.StatusNotImplemented, "%s is in memory: there is no file to write", d.Name())
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"gotycoon/admin"
 	"gotycoon/admin/api"
 	"gotycoon/db"
+	"gotycoon/db/engine/mem"
 	"gotycoon/db/record"
 )
 
@@ -56,5 +58,29 @@ func TestPagesOfEveryKindOfDatabase(t *testing.T) {
 			status, text := s.ask("GET", "databases/"+strconv.Itoa(i)+"/"+path, "")
 			require.Less(t, status, http.StatusInternalServerError, "%s %s: %s", exprs[i], path, text)
 		}
+	}
+}
+
+// A database that an engine keeps has no file here, and is not in the memory of this server either.
+func TestACheckpointSaysWhoKeepsTheDatabase(t *testing.T) {
+	e := mem.New(mem.Options{}).Server("a")
+	t.Cleanup(func() { _ = e.Close() })
+	for _, of := range []struct {
+		exprs   []string
+		options db.Options
+		want    string
+	}{
+		{[]string{"one", "two.kct"}, db.Options{Shared: e}, "an engine keeps %s: this server has no file of it to write"},
+		{[]string{":", "*"}, db.Options{}, "%s is in memory: there is no file to write"},
+	} {
+		c, err := db.Open(of.exprs, of.options)
+		require.NoError(t, err)
+		s := serve(t, api.Options{}, func(_ *admin.Options, sources *api.Sources) { sources.Catalog = c })
+		for i, d := range c.All() {
+			status, text := s.change("POST", "databases/"+strconv.Itoa(i)+"/checkpoint", "")
+			require.Equal(t, http.StatusNotImplemented, status)
+			require.Contains(t, text, fmt.Sprintf(of.want, d.Name()))
+		}
+		require.NoError(t, c.Close())
 	}
 }

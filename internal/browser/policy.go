@@ -109,6 +109,9 @@ func (p *Policy) KnowsHost(header string) bool {
 	return p.any || host == "localhost" || strings.HasSuffix(host, ".localhost") || p.own != "" && host == p.own || p.named(host)
 }
 
+// All reports whether everything is served that a browser sends, as with the original.
+func (p *Policy) All() bool { return p.any }
+
 // named reports whether a host is one of the configured names.
 func (p *Policy) named(host string) bool { return slices.Contains(p.hosts, canonical(host)) }
 

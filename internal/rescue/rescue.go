@@ -22,6 +22,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -54,12 +55,22 @@ func (e *Error) Error() string {
 
 // Do calls f; what names the work of f. If f panics, Do logs an ERROR line with the stack and
 // returns an *Error. If the panic comes from the engine, the process ends instead.
-func Do(log *slog.Logger, what string, f func()) (err error) {
+//
+// meant are values with which f panics on purpose, such as http.ErrAbortHandler, which ends a reply
+// that has begun. Such a panic is no mistake: Do passes it on, without a line and uncounted, unless
+// it comes from the engine.
+func Do(log *slog.Logger, what string, f func(), meant ...error) (err error) {
 	defer func() {
-		if value := recover(); value != nil {
-			Judge(log, what, value, "gotycoon/internal/rescue.Do")
-			err = &Error{value}
+		value := recover()
+		if value == nil {
+			return
 		}
+		const until = "gotycoon/internal/rescue.Do"
+		if e, ok := value.(error); ok && slices.Contains(meant, e) && !InEngine(until) {
+			panic(value)
+		}
+		Judge(log, what, value, until)
+		err = &Error{value}
 	}()
 	f()
 	return nil

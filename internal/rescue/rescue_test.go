@@ -30,6 +30,20 @@ func TestAPanicEndsItsRequestOnly(t *testing.T) {
 	require.NoError(t, rescue.Do(slog.New(slog.DiscardHandler), "", func() {}))
 }
 
+// A panic that is meant is passed on, and is nobody's mistake.
+func TestAPanicThatIsMeantIsPassedOn(t *testing.T) {
+	var log bytes.Buffer
+	meant := errors.New("the reply ends here")
+	do := func(value any) error {
+		return rescue.Do(slog.New(slog.NewTextHandler(&log, nil)), "a request", func() { panic(value) }, meant)
+	}
+	require.PanicsWithValue(t, meant, func() { _ = do(meant) })
+	require.Empty(t, log.String())
+	require.Error(t, do(errors.New("the reply ends here")), "another error with the same words")
+	require.Error(t, do([]int{1}), "which cannot be compared")
+	require.Contains(t, log.String(), "level=ERROR")
+}
+
 // What panics while a database is locked must not leave it locked.
 func TestAPanicInTheEngineEndsTheProcess(t *testing.T) {
 	if os.Getenv("RESCUE_CHILD") != "" {
