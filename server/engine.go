@@ -79,7 +79,7 @@ func (c *Config) checkEngine() error {
 // sharedEngine is the engine of a server, from the opening of the databases to their closing.
 type sharedEngine struct {
 	*pg.Engine
-	name  string       // its URL without a password
+	name  string // its URL without a password
 	log   logger
 	relay *relay.Relay // of signals; nil with -ord: a standby carries none
 }

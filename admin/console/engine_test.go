@@ -86,7 +86,7 @@ func TestEngine(t *testing.T) {
 	require.Contains(t, metricsOf(t, s), `gotycoon_alarm{alarm="engine"} 1`)
 	require.NotContains(t, metricsOf(t, s), "gotycoon_engine_log_bytes ")
 	b.sees("main", "it does not answer")
-	b.sees("#banner", "look whether it runs")
+	b.sees("#banner", "connection refused: look whether PostgreSQL runs there")
 	b.shot("engine-away")
 	require.NoError(t, p.Start())
 	require.Eventually(t, func() bool { return set() == nil }, patience, 20*time.Millisecond)
