@@ -77,14 +77,13 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return err
 	}
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
-	open := false // an answer was lost, and the claim may have ended with it
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
 		err := s.engine.Claims().Finish(ctx, c, u)
-		open = open || engine.IsAway(err)
+		c.Unsure = c.Unsure || engine.IsAway(err)
 		return struct{}{}, err
 	})
 	switch {
-	case open && err != nil: // also ErrUnclaimed: the engine may have forgotten a former attempt
+	case c.Unsure && err != nil: // also ErrUnclaimed: the engine may have forgotten a former attempt
 		return engineError(gather.ErrNoAnswer)
 	case errors.Is(err, engine.ErrUnclaimed):
 		return dberr.ErrNoRecord

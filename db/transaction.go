@@ -91,10 +91,14 @@ func (t *Transaction) beginShared(stop <-chan struct{}) error {
 	until := time.Now().Add(s.groups.Timeout())
 	limit := time.NewTimer(time.Until(until))
 	defer limit.Stop()
+	waits := t.db.tx.Load() != nil
 	if err := t.open(stop, limit.C); err != nil {
 		return err
 	}
 	l, err := s.lock(stop, until)
+	if waits && errors.Is(err, errLocked) {
+		err = errTaken // what has taken the time may have been the transaction of this server
+	}
 	if err == nil {
 		err = t.locked(l)
 	}

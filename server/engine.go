@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -81,6 +82,7 @@ type sharedEngine struct {
 	*pg.Engine
 	name  string // its URL without a password
 	log   logger
+	told  atomic.Int64 // when the log was told of a past, in Unix nanoseconds
 	relay *relay.Relay // of signals; nil with -ord: a standby carries none
 }
 
@@ -184,8 +186,13 @@ func (s *sharedEngine) use(o *db.Options, cfg *Config) {
 	}
 }
 
-// past tells of an engine that was taken back to the past while this server used it.
+// past tells of an engine that was taken back to the past while this server used it. Each lane
+// finds out by itself, and one line is enough.
 func (s *sharedEngine) past() {
+	now := time.Now().UnixNano()
+	if last := s.told.Load(); now-last < int64(time.Minute) || !s.told.CompareAndSwap(last, now) {
+		return
+	}
 	s.log.error("the engine %s gave another server what it had given this one: it was restored from a backup, or a standby took over that lacked the last updates. "+
 		"What was acknowledged meanwhile may be gone; the server goes on with what is there; run 'ktutilmgr engine renew'", s.name)
 }

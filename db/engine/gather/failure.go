@@ -16,11 +16,15 @@ type failed struct {
 	at  time.Time
 }
 
-// note notes why a call had no answer. That its time has ended does not say why.
+// note notes why a call had no answer. That its time has ended, or its caller has left, does not
+// say why. Of several hosts, others may have said why.
 func (f *failure) note(err error) {
-	if !errors.Is(err, context.DeadlineExceeded) {
-		f.last.Store(&failed{err, time.Now()})
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) { // nil behind several errors too
+		if cause == context.DeadlineExceeded || cause == context.Canceled {
+			return
+		}
 	}
+	f.last.Store(&failed{err, time.Now()})
 }
 
 // since returns why the last call behind a moment had no answer, nil if nothing is known.

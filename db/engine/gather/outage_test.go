@@ -3,6 +3,7 @@ package gather_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -75,11 +76,15 @@ func TestWhyTheEngineDoesNotAnswer(t *testing.T) {
 			_, err = add(g, "n", 1)
 			require.NoError(t, err)
 			require.NoError(t, g.Stats().Failure)
-			hung := error(&engine.Error{Kind: engine.Undone, Away: true, Err: context.DeadlineExceeded})
-			why.Store(&hung)
-			_, err = add(g, "n", 1)
-			require.Error(t, err)
-			require.NoError(t, g.Stats().Failure, "the end of the time says nothing")
+			for _, says := range []error{context.DeadlineExceeded, context.Canceled, errors.Join(context.DeadlineExceeded, untrusted)} {
+				time.Sleep(time.Minute) //lint:sleep of the bubble: the engine is back
+				hung := error(&engine.Error{Kind: engine.Undone, Away: true, Err: fmt.Errorf("timeout: %w", says)})
+				why.Store(&hung)
+				_, err = add(g, "n", 1)
+				require.Error(t, err)
+				require.Equal(t, errors.Is(says, untrusted), g.Stats().Failure != nil, says)
+				why.Store(nil)
+			}
 		})
 	}
 }

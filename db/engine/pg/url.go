@@ -42,9 +42,10 @@ const sslParams = "ssl sslmode sslkey sslcert sslcertmode sslrootcert sslnegotia
 // checkParams finds parameters that would have no effect. With sslMode or SSLMODE the connection
 // would not be encrypted, and PostgreSQL would refuse the name after it has been sent the password.
 func checkParams(params string) error {
-	seen, isName := map[string]bool{}, regexp.MustCompile("^[a-z][a-z0-9_.]*$")
+	values, isName := map[string]string{}, regexp.MustCompile("^[a-z][a-z0-9_.]*$")
 	for param := range strings.SplitSeq(params, "&") {
-		name, _, _ := strings.Cut(param, "=")
+		name, value, _ := strings.Cut(param, "=")
+		_, twice := values[name]
 		switch {
 		case param == "":
 			continue
@@ -54,16 +55,30 @@ func checkParams(params string) error {
 			return errors.New("the URL has a parameter that begins with ssl and is none of " + sslParams)
 		case strings.HasPrefix(name, "pool_"):
 			return errors.New("the URL has a parameter that begins with pool_: -engine-lanes and -engine-readers say how many connections a server makes")
-		case seen[name]:
+		case twice:
 			return errors.New("the URL has a parameter twice, and only one of them would count")
 		}
-		seen[name] = true
+		values[name] = value
 	}
-	elsewhere := seen["service"] || os.Getenv("PGSERVICE") != "" || os.Getenv("PGSSLMODE") != ""
-	if seen["sslrootcert"] && !seen["sslmode"] && !seen["ssl"] && !elsewhere {
-		return errors.New("sslrootcert in the URL has no effect without sslmode: sslmode=verify-full checks whom the server speaks to")
+	root, rooted := values["sslrootcert"]
+	if rooted && root != "system" && values["sslnegotiation"] != "direct" && !checks(values) {
+		return errors.New("sslrootcert in the URL has no effect without sslmode=verify-full, which checks whom the server speaks to")
 	}
 	return nil
+}
+
+// checks reports whether the parameters of a URL, or what stands in for them, may ask for a
+// connection whose other end is checked.
+func checks(values map[string]string) bool {
+	mode, given := values["sslmode"]
+	if ssl, is := values["ssl"]; is && !given {
+		return ssl == "true"
+	}
+	if !given {
+		_, service := values["service"]
+		return service || os.Getenv("PGSERVICE") != "" || os.Getenv("PGSSLMODE") != ""
+	}
+	return !slices.Contains([]string{"", "disable", "allow", "prefer"}, mode)
 }
 
 // parse reads a URL. pgx's own errors quote it, do not find every password in it, and quote what is

@@ -28,6 +28,9 @@ func TestCheckURL(t *testing.T) {
 		"postgres://kt:GEHEIM@h/kt?pool_min_conns=50": "-engine-lanes",
 		"postgres://h/kt?sslmode=require&sslmode=a":   "a parameter twice",
 		"postgres://kt:GEHEIM@h/kt?sslrootcert=a.pem": "no effect without sslmode",
+		"postgres://h/kt?sslrootcert=a&sslmode=":      "no effect without sslmode",
+		"postgres://h/kt?sslrootcert=a&ssl=false":     "no effect without sslmode",
+		"postgres://h/kt?sslmode=prefer&sslrootcert=": "no effect without sslmode",
 	} {
 		_, err := pg.ReadStatus(t.Context(), url)
 		require.ErrorContains(t, err, why, url)
@@ -38,6 +41,7 @@ func TestCheckURL(t *testing.T) {
 	for _, url := range []string{
 		"postgres://kt:a%40b@h1:5432,h2/kt?options=-c%20a%3D@&passfile=/a@b", "postgres://?service=kt", "postgresql:///kt?host=/run", "postgres://kt@[::1]/kt",
 		"postgres://kt:a?b#c@h/kt", "postgres://h/kt?sslmode=verify-full&sslrootcert=a.pem&statement_timeout=5s&x.y=1", "postgres://h/kt?service=kt&sslrootcert=a.pem",
+		"postgres://h/kt?sslrootcert=system", "postgres://h/kt?sslnegotiation=direct&sslrootcert=a.pem", "postgres://h/kt?ssl=true&sslrootcert=a.pem",
 	} {
 		require.NoError(t, pg.CheckURL(url), url)
 	}
