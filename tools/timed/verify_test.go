@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,14 +36,27 @@ func crashed(t *testing.T, records int) (path string, want map[string]string) {
 			require.NoError(t, d.Synchronize(true, nil))
 		}
 	}
+	path = filepath.Join(t.TempDir(), "a.kct")
 	require.NoError(t, d.Synchronize(true, nil))
 	require.NoError(t, d.Set(nil, []byte("newest"), []byte("x"), record.Never))
 	want["newest"] = "x"
-	path = filepath.Join(t.TempDir(), "a.kct")
-	require.NoError(t, copyTo(live, path))
+	copyWhole(t, live, path)
 	require.NoError(t, os.CopyFS(path+".wal", os.DirFS(live+".wal")))
 	require.NoError(t, c.Close())
 	return path, want
+}
+
+// copyWhole copies a file as it is at one moment: a merge may be writing to it.
+func copyWhole(t *testing.T, from, to string) {
+	t.Helper()
+	var before []byte
+	require.Eventually(t, func() bool {
+		now, err := os.ReadFile(from)
+		same := err == nil && bytes.Equal(before, now)
+		before = now
+		return same
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, os.WriteFile(to, before, 0o600))
 }
 
 // serve lets a server open a database and close it, and returns what then is in the file.
