@@ -68,7 +68,8 @@ func (s *shared) take(p *Pending, prefix, from []byte) (*engine.Claimed, error) 
 
 // finish forgets a claimed record. A call without an answer is repeated: the engine knows whether
 // the first one had an effect. A client that was told ErrNoAnswer may call finish again with the
-// same claim, and hears the same.
+// same claim, and hears what has become of it. When the engine remembers the first call no more, it
+// hears ErrNoRecord: the claim has ended, one way or the other.
 func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 	if err := s.db.writable(c.Key.Key); err != nil {
 		return err
@@ -77,13 +78,14 @@ func (s *shared) finish(p *Pending, c *engine.Claimed) error {
 		return err
 	}
 	u := ulog.Update{SID: s.db.sid, DBID: s.db.index, Op: ulog.OpRemove, Key: c.Key.Key}
+	open := false // an answer was lost, and the claim may have ended with it
 	_, err := gather.Ask(context.Background(), s.groups, func(ctx context.Context) (struct{}, error) {
 		err := s.engine.Claims().Finish(ctx, c, u)
-		c.Unsure = c.Unsure || engine.IsAway(err)
+		open = open || engine.IsAway(err)
 		return struct{}{}, err
 	})
 	switch {
-	case c.Unsure && err != nil: // also ErrUnclaimed: the engine may have forgotten a former attempt
+	case open && err != nil: // also ErrUnclaimed: the engine may have forgotten a former attempt
 		return engineError(gather.ErrNoAnswer)
 	case errors.Is(err, engine.ErrUnclaimed):
 		return dberr.ErrNoRecord

@@ -158,21 +158,15 @@ const (
 	asOwnPage  = "Content-Security-Policy: default-src 'none'" + crlf + noSniffing
 )
 
-func (w *replyWriter) endHead() {
-	if w.browser {
-		w.c.Out = append(w.c.Out, asRecord...)
-		return
-	}
-	w.c.Out = append(w.c.Out, crlf...)
-}
+func (w *replyWriter) endHead() { w.endWith(asRecord) }
 
-// endOwnHead is endHead for our own page.
-func (w *replyWriter) endOwnHead() {
+// endWith ends the header. A browser gets a policy with it.
+func (w *replyWriter) endWith(policy string) {
+	end := crlf
 	if w.browser {
-		w.c.Out = append(w.c.Out, asOwnPage...)
-		return
+		end = policy
 	}
-	w.c.Out = append(w.c.Out, crlf...)
+	w.c.Out = append(w.c.Out, end...)
 }
 
 // empty answers without a body.

@@ -64,7 +64,7 @@ func (s *Session) welcome() (status int, ok bool) {
 	s.reply.head(statusNotFound, s.req.KeepAlive, len(text))
 	s.reply.header("X-Kt-Error: ", "DB: 7: no record: no record")
 	s.reply.header("Content-Type: ", kind)
-	s.reply.endOwnHead()
+	s.reply.endWith(asOwnPage)
 	s.conn.Out = append(s.conn.Out, text...)
 	return statusNotFound, true
 }

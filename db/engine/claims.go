@@ -66,6 +66,4 @@ type Claimed struct {
 	ID ClaimID
 	Record
 	End GroupID // of the group with which Finish ends the claim; zero: Finish was not called yet
-
-	Unsure bool // for the callers of Finish: an answer of it was lost
 }
