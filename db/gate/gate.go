@@ -68,6 +68,14 @@ func (g *Gate) Keep() int64 {
 // NoDisk reports whether there is no room on the disk for updates.
 func (g *Gate) NoDisk() bool { return g.none.Load() }
 
+// roomy is the room on the disk with which many small updates are let through.
+const roomy = 1 << 20
+
+// Roomy reports whether there is room for many small updates, of any kind.
+func (g *Gate) Roomy() bool {
+	return g == nil || !g.watched.Load() || g.disk.Load() >= roomy && !g.full.Load() && !g.over.Load()
+}
+
 // KeepFor keeps room for so many more bytes of values that go ahead, in the next looks at the disk.
 func (g *Gate) KeepFor(bytes int) {
 	if g != nil {

@@ -6,9 +6,25 @@ package memstore
 func (t *Tree) Update(keys [][]byte, f func(*Batch)) {
 	t.writer.Lock()
 	defer t.writer.Unlock()
-	t.leaves = t.warm(keys, t.leaves[:0])
+	t.leaves = t.leaves[:0]
+	if !t.fingers.enclose(keys) {
+		t.leaves = t.warm(keys, t.leaves)
+		t.pointNear(keys)
+	}
 	t.update(f)
 	t.releaseCleared()
+}
+
+// pointNear points fingers at the leaves of keys that were warmed, if the keys are near each other:
+// puts that know their leaf point at none.
+func (t *Tree) pointNear(keys [][]byte) {
+	if n := len(t.leaves); n == 0 || t.leaves[0] != t.leaves[n/2] {
+		return
+	}
+	for _, key := range [][]byte{keys[0], keys[len(keys)-1]} {
+		t.descend(key)
+		t.point()
+	}
 }
 
 func (t *Tree) update(f func(*Batch)) {

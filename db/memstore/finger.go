@@ -12,6 +12,10 @@ import (
 // journal and of the record that tells how long it is, of a queue. A finger points at a leaf, so
 // that a put goes to the leaf without the way from the root.
 //
+// Some keys that come together, as a round of a journal and the record of its state do, are not
+// warmed (warm.go) where fingers know the first and the last of them: their leaves are in the
+// processor's caches.
+//
 // Whether a key belongs to the leaf is told by the fences that the leaf had when the finger was put
 // there. They stay right until the leaf is freed: no page gives keys away without being freed, see
 // freePage, and what a page gets from a neighbour only moves its fences apart.
@@ -47,6 +51,11 @@ func (f *fingers) find(key []byte) slab.Addr {
 		}
 	}
 	return 0
+}
+
+// enclose reports whether fingers know the leaves of the first and of the last of some keys.
+func (f *fingers) enclose(keys [][]byte) bool {
+	return len(keys) > 0 && f.find(keys[0]) != 0 && f.find(keys[len(keys)-1]) != 0
 }
 
 func (f *finger) encloses(key []byte) bool {

@@ -77,3 +77,49 @@ func TestAJournalAndItsStateHaveFingers(t *testing.T) {
 	checkTree(t, tree)
 	require.Greater(t, found, 2*rounds*9/10)
 }
+
+// A round of a journal, and the record of its state, is not warmed: the fingers know both leaves.
+func TestARoundOfAJournalHasFingers(t *testing.T) {
+	tree := NewTree()
+	defer tree.Free()
+	want := map[string]string{}
+	put := func(keys [][]byte, value string) (warmed int) {
+		tree.Update(keys, func(b *Batch) {
+			warmed = len(tree.leaves)
+			for i, key := range keys {
+				_, known := want[string(key)]
+				_, _, existed := b.Put(i, key, []byte(value))
+				require.Equal(t, known, existed)
+				want[string(key)] = value
+			}
+		})
+		return warmed
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 { // others, on both sides
+		put([][]byte{fmt.Appendf(nil, "a%020d", r.Uint64()), fmt.Appendf(nil, "z%020d", r.Uint64())}, fmt.Sprintf("%0200d", 0))
+	}
+	const rounds, calls = 500, 20
+	warmed := 0
+	for round := range rounds {
+		var keys [][]byte
+		for i := range calls {
+			keys = append(keys, fmt.Appendf(nil, "quota journal %06d", round*calls+i))
+		}
+		warmed += put(append(keys, []byte("quota state")), fmt.Sprintf("%d", round))
+	}
+	require.True(t, worthwhile(calls, tree.arena), "else nothing is warmed")
+	require.Less(t, warmed, rounds*calls/4)
+	var spread [][]byte
+	for range calls {
+		spread = append(spread, fmt.Appendf(nil, "a%020d", r.Uint64()))
+	}
+	require.Equal(t, calls, put(spread, "x"))
+	checkTree(t, tree)
+	require.Equal(t, len(want), tree.Len())
+	for key, value := range want {
+		got, known := tree.find([]byte(key))
+		require.True(t, known)
+		require.Equal(t, value, string(got))
+	}
+}

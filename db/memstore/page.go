@@ -120,6 +120,28 @@ func (p page) search(a *slab.Arena, from int, key []byte) (slot int, found bool)
 	return p.searchTied(a, i+1, n, key)
 }
 
+// searchNear is search for a key that most likely belongs behind the last insert, as in leaves that
+// fingers point at.
+func (p page) searchNear(a *slab.Arena, from int, key []byte) (slot int, found bool) {
+	last, n := p.get(offLast), p.count()
+	if last < from || last >= n {
+		return p.search(a, from, key)
+	}
+	switch c := bytes.Compare(p.key(a, last), key); {
+	case c == 0:
+		return last, true
+	case c > 0:
+		return p.search(a, from, key)
+	}
+	if last++; last == n {
+		return n, false
+	}
+	if c := bytes.Compare(p.key(a, last), key); c >= 0 {
+		return last, c == 0
+	}
+	return p.search(a, last+1, key)
+}
+
 // searchTied is search among the slots from ≤ i < to, whose heads are the key's. It looks at the
 // place of the last insert and the next first: there is the place of keys that come in order, as
 // journals do, whose heads often say nothing at the end of a tree, where pages have no prefix.

@@ -92,14 +92,11 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 		t.root, _ = newPage(t.arena, 0, pageMin, 0)
 	}
 	p := t.descend(key)
-	leaf := len(t.path) - 1
-	if one := t.fingers.point(t.path[leaf].at); one != nil {
-		one.fence(t.fences(leaf))
-	}
+	t.point()
 	i, found := p.search(t.arena, 0, key)
 	if !found {
 		t.count++
-		t.insert(leaf, i, key, t.scratch)
+		t.insert(len(t.path)-1, i, key, t.scratch)
 		return 0, 0, false
 	}
 	e := parseEntry(p.entry(i))
@@ -111,21 +108,29 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	return first, size, true
 }
 
+// point points a finger at the leaf to which t.path leads.
+func (t *Tree) point() {
+	leaf := len(t.path) - 1
+	if one := t.fingers.point(t.path[leaf].at); one != nil {
+		one.fence(t.fences(leaf))
+	}
+}
+
 // putAt is put for the i-th of the keys that were warmed. It goes the whole way only where the leaf
 // is unknown, or has to be replaced.
 func (t *Tree) putAt(i int, key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
-	leaf := slab.Addr(0)
+	leaf, find := slab.Addr(0), page.search
 	if i < len(t.leaves) {
 		leaf = t.leaves[i]
 	} else {
-		leaf = t.fingers.find(key)
+		leaf, find = t.fingers.find(key), page.searchNear
 	}
 	if leaf == 0 {
 		return t.put(key, value, apart)
 	}
 	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
 	p := pageAt(t.arena, leaf)
-	slot, found := p.search(t.arena, 0, key)
+	slot, found := find(p, t.arena, 0, key)
 	switch {
 	case found:
 		e := parseEntry(p.entry(slot))

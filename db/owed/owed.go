@@ -42,6 +42,7 @@ type Pending struct {
 
 	owed [2]debt // nearly always the one shared log
 	more []debt  // further logs, where databases have private ones
+	late []Late  // commits that may still have to be made
 
 	confirms int  // debts for other servers since the beginning, see Confirms
 	present  debt // those of the present request, see Waits
@@ -117,6 +118,9 @@ const (
 // Waiting returns what Wait would wait for.
 func (p *Pending) Waiting() Wait {
 	most := Nothing
+	if len(p.late) > 0 {
+		most = Log
+	}
 	for i := range p.owed {
 		if p.owed[i].log != nil {
 			most = max(most, p.owed[i].waiting())
@@ -136,13 +140,16 @@ func (p *Pending) OneLog() *ulog.Log {
 	return p.owed[0].log
 }
 
-// WaitLogs returns when this server's logs have every collected update. What other servers must
-// confirm stays collected.
+// WaitLogs sees to the commits that were put off (Defer), and returns when this server's logs have
+// every collected update. What other servers must confirm stays collected.
 func (p *Pending) WaitLogs() error {
-	if p.nothing() {
-		return nil
-	}
 	var first error
+	if len(p.late) > 0 {
+		first = p.finish()
+	}
+	if p.nothing() {
+		return first
+	}
 	for i := range p.owed {
 		first = p.owed[i].wait(first)
 	}
@@ -172,8 +179,12 @@ func (p *Pending) WaitConfirmed() error {
 // nothing reports whether nothing is collected: the first debt takes the first place.
 func (p *Pending) nothing() bool { return p.owed[0].log == nil && len(p.more) == 0 }
 
-// Forget forgets what is collected: nobody will be told.
-func (p *Pending) Forget() { p.owed, p.more = [2]debt{}, p.more[:0] }
+// Forget forgets what is collected: nobody will be told. A commit that was put off is left to the
+// others that share it.
+func (p *Pending) Forget() {
+	p.owed, p.more = [2]debt{}, p.more[:0]
+	p.forgetLate()
+}
 
 // Confirms returns how many debts for other servers have been added. Only the difference between
 // two of these numbers has a meaning: a request between them has, or has not, such a debt.

@@ -111,9 +111,10 @@ func (e *exporter) exportDue() {
 // exportChanged exports a quota, unless there are no new journals and the file still has the size
 // that the latest export left.
 func (e *exporter) exportChanged(q *quota) error {
-	q.mu.Lock()
-	now := exported{journal: q.state.journal, term: q.term}
-	q.mu.Unlock()
+	now, err := q.exported()
+	if err != nil {
+		return err
+	}
 	file := e.path(q.name)
 	if info, err := os.Stat(file); err == nil && !q.anew.Swap(false) {
 		now.size = info.Size()
@@ -131,6 +132,15 @@ func (e *exporter) exportChanged(q *quota) error {
 		e.made[q] = now
 	}
 	return err
+}
+
+// exported returns what an export has that begins now, but for the file's size. Its journals are in
+// the records.
+func (q *quota) exported() (now exported, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err = q.commitRound()
+	return exported{journal: q.state.journal, term: q.term}, err
 }
 
 // close finishes the exports that are due.
@@ -209,18 +219,26 @@ func (e *exporter) export(name string) error {
 	return nil
 }
 
-// writeJournals writes a line for each apply.
+// writeJournals writes a line for each apply that the state counts, see round.go.
 func (r *records) writeJournals(w io.Writer, name string) error {
+	state, _, err := r.state(name)
+	if err != nil {
+		return err
+	}
 	prefix := quotaKey(name, "journal\x00")
 	var owed db.Pending // export syncs the log before the file gets its name
 	c := r.NewCursor()
-	err := c.JumpKey(&owed, prefix)
+	err = c.JumpKey(&owed, prefix)
 	for err == nil {
 		var key, value []byte
 		if key, value, _, err = c.Get(&owed, true); err != nil || !bytes.HasPrefix(key, prefix) || len(key) != len(prefix)+8 {
 			break
 		}
-		err = writeJournal(w, binary.BigEndian.Uint64(key[len(prefix):]), value)
+		number := binary.BigEndian.Uint64(key[len(prefix):])
+		if number > state.journal {
+			break
+		}
+		err = writeJournal(w, number, value)
 	}
 	if errors.Is(err, dberr.ErrNoRecord) {
 		return nil

@@ -20,6 +20,7 @@ import (
 func TestExportsSurviveAPowerCut(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
 	require.NoError(t, d.Set(nil, journalKey("", 1), []byte("5"), record.Never))
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("0 1 0"), record.Never))
 	for step, done := 0, false; !done; step++ {
 		root := t.TempDir()
 		file := filepath.Join(root, "journals")

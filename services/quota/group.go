@@ -7,10 +7,10 @@ import (
 	"gotycoon/db/record"
 )
 
-// group is the records of one call, which are committed together. The database copies what it
-// stores, so the memory of a group serves later calls too.
+// group is the records of one call, or of one round, which are committed together. The database
+// copies what it stores, so the memory of a group serves later calls too.
 type group struct {
-	recs []db.Record // the first is the state's, for the reason in last.go; without a key: none
+	recs []db.Record // the first is a call's state, for the reason in last.go; without a key: none
 	text []byte      // keys and values of recs
 }
 
@@ -33,18 +33,31 @@ func (g *group) record(key, value int, xt record.XT) db.Record {
 
 // state puts the record of the state in front. If the call has other records, it tells them too.
 func (g *group) state(q *quota, c *call, reply []byte) {
-	key := len(g.text)
+	key, value := g.appendState(q)
+	if len(g.recs) > 1 {
+		g.text = appendLast(g.text, c, reply)
+	}
+	g.recs[0] = g.record(key, value, record.Never)
+}
+
+// finalState adds the record of the state behind the others, see round.go.
+func (g *group) finalState(q *quota) {
+	key, value := g.appendState(q)
+	g.recs = append(g.recs, g.record(key, value, record.Never))
+}
+
+// appendState appends key and value of the state's record to the text, and returns where they
+// begin.
+func (g *group) appendState(q *quota) (key, value int) {
+	key = len(g.text)
 	g.text = appendKey(g.text, q.name, "state")
-	value := len(g.text)
+	value = len(g.text)
 	g.text = append(strconv.AppendInt(g.text, q.state.remaining, 10), ' ')
 	g.text = append(strconv.AppendUint(g.text, q.state.journal, 10), " 0"...)
 	if q.state.open {
 		g.text[len(g.text)-1] = '1'
 	}
-	if len(g.recs) > 1 {
-		g.text = appendLast(g.text, c, reply)
-	}
-	g.recs[0] = g.record(key, value, record.Never)
+	return key, value
 }
 
 // apply adds the journal of an apply.
@@ -52,10 +65,7 @@ func (g *group) apply(name string, number uint64, j journal) {
 	key := len(g.text)
 	g.text = appendJournalKey(g.text, name, number)
 	value := len(g.text)
-	g.text = strconv.AppendInt(g.text, j.amount, 10)
-	if j.cancelled != 0 {
-		g.text = strconv.AppendUint(append(g.text, ' '), j.cancelled, 10)
-	}
+	g.text = j.append(g.text)
 	g.recs = append(g.recs, g.record(key, value, record.Never))
 }
 
@@ -64,7 +74,7 @@ func (g *group) cancel(name string, number, cancelled uint64) {
 	key := len(g.text)
 	g.text = appendJournalKey(g.text, name, number)
 	value := len(g.text)
-	g.text = strconv.AppendUint(append(g.text, "- "...), cancelled, 10)
+	g.text = appendCancel(g.text, cancelled)
 	g.recs = append(g.recs, g.record(key, value, record.Never))
 }
 

@@ -106,7 +106,8 @@ func wrapDamage(name string, err error) error {
 	return fmt.Errorf("the record of quota %q: %w", name, err)
 }
 
-// lacking adds those records of the last call that are not in the database to the call's group.
+// lacking adds those records of the last call that are not in the database to the call's group. The
+// journal that is there may be an older one, of a round that has come in part (round.go).
 func (r *records) lacking(q *quota, l *last) error {
 	g := &l.call.group
 	g.begin()
@@ -124,11 +125,14 @@ func (r *records) lacking(q *quota, l *last) error {
 		return nil
 	}
 	known, err := r.Value(journalKey(q.name, number))
-	switch {
-	case err != nil || known != nil && l.call.word == "apply":
+	if err != nil {
 		return err
-	case l.call.word == "apply":
-		g.apply(q.name, number, journal{amount: l.call.number})
+	}
+	if l.call.word == "apply" {
+		j := journal{amount: l.call.number}
+		if !bytes.Equal(known, j.append(nil)) {
+			g.apply(q.name, number, j)
+		}
 		return nil
 	}
 	applied := uint64(l.call.number)
@@ -140,7 +144,7 @@ func (r *records) lacking(q *quota, l *last) error {
 		j.cancelled = number
 		g.apply(q.name, applied, j)
 	}
-	if known == nil {
+	if !bytes.Equal(known, appendCancel(nil, applied)) {
 		g.cancel(q.name, number, applied)
 	}
 	return nil

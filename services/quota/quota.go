@@ -23,8 +23,9 @@ type state struct {
 // quota is one amount that clients take from.
 //
 // A call changes the state in memory and commits its records to the log, both under mu, so that the
-// order in memory is the order in the log. No call waits for the disk under mu: the connection
-// sends the reply when the records are durable, and all connections that wait share one sync.
+// order in memory is the order in the log; applies of several clients share a commit (round.go).
+// No call waits for the disk under mu: the connection sends the reply when the records are durable,
+// and all connections that wait share one sync.
 type quota struct {
 	name      string
 	records   *records
@@ -35,6 +36,11 @@ type quota struct {
 	mu    sync.Mutex // protects the fields below, held over the commit of a call
 	state state
 	term  uint64 // the term in which lead has read state from the records; 0: not yet
+
+	open     *round     // the applies that are in state and not in the records; nil: there are none
+	journals group      // of open
+	rounds   db.Pending // of their commits
+	alone    bool       // the latest commit failed: calls form no round
 
 	wanted atomic.Bool // an export has been asked for
 	// anew: the next export is made even if no journal is new, because another server may have been
@@ -63,6 +69,9 @@ const (
 func (q *quota) look(owed *db.Pending) (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.commitRound(); err != nil {
+		return q.state, err
+	}
 	if q.lead() == nil {
 		return q.state, q.seen(owed)
 	}
@@ -82,6 +91,9 @@ func (q *quota) seen(owed *db.Pending) error { return q.records.Seen(owed) }
 func (q *quota) lead() error {
 	term, err := q.primary.Term()
 	if err != nil || term == q.term {
+		return err
+	}
+	if err := q.commitRound(); err != nil {
 		return err
 	}
 	s, _, err := q.load()
@@ -110,6 +122,12 @@ func (q *quota) do(dst []byte, c *call) ([]byte, error) {
 	if err := q.lead(); err != nil {
 		return dst, err
 	}
+	if q.forms(c) {
+		return q.join(dst, c)
+	}
+	if err := q.commitRound(); err != nil {
+		return dst, err
+	}
 	if len(c.id) > 0 {
 		if reply, err := q.repeated(c); reply != nil || err != nil {
 			return append(dst, reply...), err
@@ -136,7 +154,7 @@ func (q *quota) do(dst []byte, c *call) ([]byte, error) {
 func (q *quota) change(dst []byte, c *call) ([]byte, error) {
 	switch c.word {
 	case "apply":
-		return q.apply(dst, c), nil
+		return q.apply(dst, c, &c.group), nil
 	case "cancel":
 		return q.cancel(dst, c)
 	case "increase":
@@ -164,11 +182,12 @@ func (q *quota) commit(c *call, reply []byte, before state) error {
 		return q.seen(c.pending)
 	}
 	_, err := q.records.SetBulk(c.pending, recs, true)
+	q.alone = err != nil
 	return err
 }
 
-// apply takes an amount, if there is enough.
-func (q *quota) apply(dst []byte, c *call) []byte {
+// apply takes an amount, if there is enough, and adds the journal to a group.
+func (q *quota) apply(dst []byte, c *call, g *group) []byte {
 	s, amount := &q.state, c.number
 	switch {
 	case amount < 0:
@@ -185,7 +204,7 @@ func (q *quota) apply(dst []byte, c *call) []byte {
 	if s.remaining == 0 {
 		q.close(c)
 	}
-	c.group.apply(q.name, s.journal, journal{amount: amount})
+	g.apply(q.name, s.journal, journal{amount: amount})
 	return appendPair(dst, s.journal, s.remaining)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 
 	"gotycoon/services/internal/webport"
@@ -64,6 +65,20 @@ func (r *records) state(name string) (s state, known bool, err error) {
 type journal struct {
 	amount    int64
 	cancelled uint64
+}
+
+// append appends the value of the journal's record.
+func (j journal) append(dst []byte) []byte {
+	dst = strconv.AppendInt(dst, j.amount, 10)
+	if j.cancelled != 0 {
+		dst = strconv.AppendUint(append(dst, ' '), j.cancelled, 10)
+	}
+	return dst
+}
+
+// appendCancel appends the value of the record of a cancel.
+func appendCancel(dst []byte, cancelled uint64) []byte {
+	return strconv.AppendUint(append(dst, "- "...), cancelled, 10)
 }
 
 // journal reads an apply; found is false if the number is unknown or is that of a cancel.

@@ -105,6 +105,7 @@ func (s *Server) Yield() {
 	_ = s.quotas.All(func(q *quota) error { // never fails
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		_ = q.commitRound() // its callers are told
 		return nil
 	})
 }
