@@ -27,7 +27,8 @@
 //     and Replicate comes afterwards.
 //   - Calls of a former primary that the new primary has never received are undone on all servers.
 //   - A call of a quota is whole on a server that takes over, even if only some of its records have
-//     arrived: the record of the state comes first and says what the other records are.
+//     arrived: the record of the state comes first and says what the other records are. Of applies
+//     that share a commit the state comes last, and without it none of them counts.
 //   - A server that has lost records that it wrote as the primary is not the primary by that claim.
 //   - No client reaches the records of the services by any protocol for records.
 package services

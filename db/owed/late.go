@@ -23,14 +23,20 @@ func (p *Pending) Defer(l Late) {
 // finish sees to the commits that were put off.
 func (p *Pending) finish() error {
 	var first error
+	before := p.confirms
 	for _, l := range p.late {
 		if err := l.Finish(p); first == nil {
 			first = err
 		}
 	}
 	p.forgetLate()
+	p.lateConfirms = p.confirms != before
 	return first
 }
+
+// ConfirmsLate reports whether a commit that was put off before the latest wait owes something to
+// other servers: then nobody knows which replies wait for it.
+func (p *Pending) ConfirmsLate() bool { return p.lateConfirms }
 
 // keepLate is how many commits a list has room for at most that is kept.
 const keepLate = 4

@@ -44,8 +44,9 @@ type Pending struct {
 	more []debt  // further logs, where databases have private ones
 	late []Late  // commits that may still have to be made
 
-	confirms int  // debts for other servers since the beginning, see Confirms
-	present  debt // those of the present request, see Waits
+	confirms     int  // debts for other servers since the beginning, see Confirms
+	lateConfirms bool // see ConfirmsLate
+	present      debt // those of the present request, see Waits
 }
 
 // Add notes that a log must be safe up to a stamp before the client is told anything, and that
@@ -144,7 +145,7 @@ func (p *Pending) OneLog() *ulog.Log {
 // every collected update. What other servers must confirm stays collected.
 func (p *Pending) WaitLogs() error {
 	var first error
-	if len(p.late) > 0 {
+	if p.lateConfirms = false; len(p.late) > 0 {
 		first = p.finish()
 	}
 	if p.nothing() {

@@ -118,9 +118,13 @@ func (c *Conn) drop() {
 
 // answerInstead replaces the replies that owe something. It returns err if the connection must end
 // behind them, because a reply owes something that has not been named with Answered, mostly the
-// reply to the request being served.
+// reply to the request being served. Where that may be any reply, none is left.
 func (c *Conn) answerInstead(err error) error {
 	r := &c.replies
+	if c.Owed.ConfirmsLate() {
+		c.Out = c.Out[:0]
+		return err
+	}
 	debts := c.Owed.Confirms() - r.counted
 	out, at := make([]byte, 0, len(c.Out)), 0
 	unconfirmed, _ := errors.AsType[*owed.Unconfirmed](err)

@@ -111,10 +111,7 @@ func (e *exporter) exportDue() {
 // exportChanged exports a quota, unless there are no new journals and the file still has the size
 // that the latest export left.
 func (e *exporter) exportChanged(q *quota) error {
-	now, err := q.exported()
-	if err != nil {
-		return err
-	}
+	now := q.exported()
 	file := e.path(q.name)
 	if info, err := os.Stat(file); err == nil && !q.anew.Swap(false) {
 		now.size = info.Size()
@@ -136,11 +133,11 @@ func (e *exporter) exportChanged(q *quota) error {
 
 // exported returns what an export has that begins now, but for the file's size. Its journals are in
 // the records.
-func (q *quota) exported() (now exported, err error) {
+func (q *quota) exported() exported {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err = q.commitRound()
-	return exported{journal: q.state.journal, term: q.term}, err
+	q.commitRound()
+	return exported{journal: q.state.journal, term: q.term}
 }
 
 // close finishes the exports that are due.

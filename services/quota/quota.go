@@ -32,15 +32,15 @@ type quota struct {
 	fresh     state // the state of a quota that has no record
 	primary   *leader.Role
 	exhausted func(*quota) // called when the journals are to be exported
+	failed    func(error)  // called when calls are not carried out, and cannot be told why
 
 	mu    sync.Mutex // protects the fields below, held over the commit of a call
 	state state
 	term  uint64 // the term in which lead has read state from the records; 0: not yet
 
-	open     *round     // the applies that are in state and not in the records; nil: there are none
-	journals group      // of open
-	rounds   db.Pending // of their commits
-	alone    bool       // the latest commit failed: calls form no round
+	open   *round     // the applies that are in state and not in the records; nil: there are none
+	rounds db.Pending // of their commits
+	alone  bool       // the latest commit failed: calls form no round
 
 	wanted atomic.Bool // an export has been asked for
 	// anew: the next export is made even if no journal is new, because another server may have been
@@ -69,9 +69,7 @@ const (
 func (q *quota) look(owed *db.Pending) (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.commitRound(); err != nil {
-		return q.state, err
-	}
+	q.commitRound()
 	if q.lead() == nil {
 		return q.state, q.seen(owed)
 	}
@@ -93,9 +91,7 @@ func (q *quota) lead() error {
 	if err != nil || term == q.term {
 		return err
 	}
-	if err := q.commitRound(); err != nil {
-		return err
-	}
+	q.commitRound()
 	s, _, err := q.load()
 	if err == nil {
 		err = q.records.complete(q)
@@ -125,9 +121,7 @@ func (q *quota) do(dst []byte, c *call) ([]byte, error) {
 	if q.forms(c) {
 		return q.join(dst, c)
 	}
-	if err := q.commitRound(); err != nil {
-		return dst, err
-	}
+	q.commitRound()
 	if len(c.id) > 0 {
 		if reply, err := q.repeated(c); reply != nil || err != nil {
 			return append(dst, reply...), err

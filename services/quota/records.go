@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"gotycoon/services/internal/webport"
@@ -22,7 +23,20 @@ import (
 //
 // JOURNAL is the last journal number, OPEN is 0 or 1; last.go draws what follows. Only the primary
 // writes these records (package leader).
-type records struct{ webport.Records }
+type records struct {
+	webport.Records
+	groups sync.Pool // of *group, for rounds
+}
+
+// newGroup takes an empty group from the pool.
+func (r *records) newGroup() *group {
+	g, ok := r.groups.Get().(*group)
+	if !ok {
+		g = new(group)
+	}
+	g.begin()
+	return g
+}
 
 // Vital reports whether a record of the services' database is stored even when the disk is nearly
 // full. Bounds and claims are: they are few and small. Records of quotas are not: every call adds

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"errors"
+	"fmt"
 
 	"gotycoon/db"
 )
@@ -35,10 +36,10 @@ const mostApplies = 128
 
 // round is the applies that are committed together. mu of the quota protects it.
 type round struct {
-	of     *quota
-	before state // of the quota, before the first call
-	ended  bool
-	err    error // why the commit failed
+	of       *quota
+	before   state  // of the quota, before the first call
+	journals *group // nil when the round has ended
+	err      error  // why the commit failed
 }
 
 // errEnded is the error of a round whose commit has not come to an end.
@@ -51,16 +52,17 @@ func (q *quota) forms(c *call) bool {
 
 // join carries out an apply as part of the open round. mu is held.
 func (q *quota) join(dst []byte, c *call) ([]byte, error) {
-	at := len(dst)
-	if q.open == nil {
-		q.open = &round{of: q, before: q.state}
-		q.journals.begin()
+	at, r := len(dst), q.open
+	if r == nil {
+		r = &round{of: q, before: q.state, journals: q.records.newGroup()}
+		q.open = r
 	}
-	c.pending.Defer(q.open)
-	dst = q.apply(dst, c, &q.journals)
-	if c.closes || len(q.journals.recs) > mostApplies {
-		if err := q.commitRound(); err != nil {
-			return dst[:at], err
+	c.pending.Defer(r)
+	dst = q.apply(dst, c, r.journals)
+	if c.closes || len(r.journals.recs) > mostApplies {
+		q.commitRound()
+		if r.err != nil {
+			return dst[:at], r.err
 		}
 	}
 	if c.closes {
@@ -73,8 +75,8 @@ func (q *quota) join(dst []byte, c *call) ([]byte, error) {
 func (r *round) Finish(p *db.Pending) error {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
-	if !r.ended {
-		_ = r.of.commitRound() // it is r's, which keeps the error
+	if r.journals != nil {
+		r.of.commitRound()
 	}
 	if r.err != nil {
 		return r.err
@@ -82,22 +84,26 @@ func (r *round) Finish(p *db.Pending) error {
 	return r.of.seen(p)
 }
 
-// commitRound commits the open round, if there is one. mu is held.
-func (q *quota) commitRound() error {
+// commitRound commits the open round, if there is one. Its callers hear of a failure; for everybody
+// else the round has not been. mu is held.
+func (q *quota) commitRound() {
 	r, after := q.open, q.state
 	if r == nil {
-		return nil
+		return
 	}
-	q.open, r.ended = nil, true
+	g := r.journals
+	q.open, r.journals = nil, nil
+	defer q.records.groups.Put(g)
 	if after == r.before {
-		return nil
+		return
 	}
-	q.journals.finalState(q)
+	g.finalState(q)
 	q.state, q.alone, r.err = r.before, true, errEnded // until the commit has succeeded
-	_, r.err = q.records.SetBulk(&q.rounds, q.journals.all(), true)
+	_, r.err = q.records.SetBulk(&q.rounds, g.all(), true)
 	q.rounds.Forget() // Finish has each client wait
-	if r.err == nil {
-		q.state, q.alone = after, false
+	if r.err != nil {
+		q.failed(fmt.Errorf("applies that share a commit: %w", r.err))
+		return
 	}
-	return r.err
+	q.state, q.alone = after, false
 }

@@ -1,17 +1,24 @@
 package quota
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/client/wire/frame"
 	"gotycoon/db"
 	"gotycoon/db/gate"
+	"gotycoon/internal/netio"
+	"gotycoon/services"
 	"gotycoon/services/internal/servicetest"
 	"gotycoon/ulog"
 )
@@ -174,7 +181,8 @@ func TestARoundThatIsNotCommitted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			catalog, d := logging(t)
-			s, err := New(Options{DB: d, Limit: 100})
+			var logged lines
+			s, err := New(Options{Options: services.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}, DB: d, Limit: 100})
 			require.NoError(t, err)
 			defer s.Close()
 			var one, other db.Pending
@@ -191,6 +199,7 @@ func TestARoundThatIsNotCommitted(t *testing.T) {
 			require.Error(t, one.Wait())
 			require.Error(t, other.Wait())
 			require.NoError(t, other.Wait(), "the failure has been told")
+			require.EqualValues(t, 1, logged.Load(), "nobody else says why")
 			require.Contains(t, call(&one, "/apply?amt=1"), "500 ")
 			require.NoError(t, one.Wait())
 			require.Equal(t, "200 90\n", call(&one, "/query"))
@@ -218,9 +227,10 @@ func (s *Server) calledAlone() bool {
 	return q.open == nil
 }
 
-// An export that begins while a round is open has its journals, or makes no later one superfluous.
+// An export has the journals of the open round. If the round cannot be committed, it has those
+// before.
 func TestAnExportKnowsTheOpenRound(t *testing.T) {
-	_, d := logging(t)
+	catalog, d := logging(t)
 	file := filepath.Join(t.TempDir(), "out")
 	s, err := New(Options{DB: d, Limit: 100, Export: file})
 	require.NoError(t, err)
@@ -228,13 +238,24 @@ func TestAnExportKnowsTheOpenRound(t *testing.T) {
 	q, err := s.quotas.Get(nil, false)
 	require.NoError(t, err)
 	var owed db.Pending
-	s.answer(nil, []byte("/apply?amt=1"), &owed)
 	e := &exporter{fs: s.exporter.fs, file: file, records: s.records, made: map[*quota]exported{}} // without its goroutine
-	require.NoError(t, e.exportChanged(q))
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "1 1\n", string(text))
+	exports := func(want string) {
+		t.Helper()
+		s.answer(nil, []byte("/apply?amt=1"), &owed)
+		require.NoError(t, e.exportChanged(q))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+	exports("1 1\n")
 	require.NoError(t, owed.Wait())
+	exports("1 1\n2 1\n")
+	require.NoError(t, owed.Wait())
+	require.NoError(t, os.Remove(file))
+	s.answer(nil, []byte("/apply?amt=1"), &owed)
+	catalog.Gate().Set(gate.Limits{Disk: -1})
+	exports("1 1\n2 1\n")
+	require.Error(t, owed.Wait())
 }
 
 // A server that stops being the primary commits what it has answered, before another one's updates
@@ -256,4 +277,41 @@ func TestAStandbyHasNoOpenRound(t *testing.T) {
 	require.NoError(t, owed.Wait())
 	body, _ = s.answer(nil, []byte("/query"), &owed)
 	require.Equal(t, "50\n", string(body))
+}
+
+// follower is a Confirmer that wants one follower, which confirms nothing.
+type follower struct{}
+
+func (follower) Required() int                            { return 1 }
+func (follower) Confirmed(_, _ int) ulog.Stamp            { return 1 }
+func (follower) WaitConfirmed(ulog.Stamp, int, int) error { return errors.New("not confirmed") }
+func (follower) Admits(_, _ int) error                    { return nil }
+
+// moves calls do when a connection is about to serve its n-th request.
+type moves struct {
+	n  atomic.Int64
+	do func(n int64)
+}
+
+func (m *moves) Away() bool                                               { m.do(m.n.Add(1)); return false }
+func (m *moves) Behind(time.Duration) bool                                { return false }
+func (m *moves) Move(*netio.Conn, frame.MemberKind, []byte) (bool, error) { return false, nil }
+
+// Followers come to be needed while a round is open. What they have not confirmed is not answered.
+func TestFollowersAreNeededWhileARoundIsOpen(t *testing.T) {
+	for _, behind := range []string{"", "GET /query HTTP/1.1\r\n\r\n", "GET /apply?amt=1&id=x HTTP/1.1\r\n\r\n"} {
+		catalog, d := logging(t)
+		m := &moves{do: func(n int64) {
+			if n == 3 {
+				catalog.Log().SetConfirmer(follower{}, true)
+			}
+		}}
+		c := servicetest.NewClient(t, start(t, Options{Options: services.Options{Forward: &netio.Forward{Mover: m}}, DB: d, Limit: 100}))
+		c.Is("/apply?amt=1", "1 99")
+		_, err := io.WriteString(c.Socket, "GET /apply?amt=1 HTTP/1.1\r\n\r\n"+"GET /query HTTP/1.1\r\n\r\n"+behind)
+		require.NoError(t, err)
+		text, err := io.ReadAll(c.Reader)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "200", "behind: %q", behind)
+	}
 }

@@ -60,7 +60,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, records: &records{recs}}
+	s := &Server{opts: o, records: &records{Records: recs}}
 	s.Port = webport.New(Name, frame.MemberQuota, o.Options, s.answer, "query", "empty", "apply", "increase", "decrease", "cancel")
 	s.quotas = webport.NewNamed(s.open)
 	if s.exporter, err = newExporter(o.Export, s.records, s.Logger); err != nil {
@@ -105,7 +105,7 @@ func (s *Server) Yield() {
 	_ = s.quotas.All(func(q *quota) error { // never fails
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		_ = q.commitRound() // its callers are told
+		q.commitRound()
 		return nil
 	})
 }
@@ -115,7 +115,7 @@ var errUnknown = errors.New("no such quota")
 
 // open opens a quota. Only /increase creates a quota with a name.
 func (s *Server) open(name string, create bool) (*quota, error) {
-	q := &quota{name: name, records: s.records, primary: s.opts.Primary, exhausted: s.exporter.want, fresh: state{open: true}}
+	q := &quota{name: name, records: s.records, primary: s.opts.Primary, exhausted: s.exporter.want, failed: s.Report, fresh: state{open: true}}
 	if name == "" {
 		q.fresh.remaining = s.opts.Limit
 	}

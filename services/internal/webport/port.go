@@ -198,9 +198,12 @@ func (p *Port) Failed(dst []byte, err error) ([]byte, Status) {
 	if _, ok := errors.AsType[*services.Standby](err); ok {
 		return fmt.Appendf(dst, "%v\n", err), standby
 	}
-	p.errors.report(err)
+	p.Report(err)
 	return fmt.Appendf(dst, "%v\n", err), failed
 }
+
+// Report logs why calls could not be carried out. Of many errors it logs one a second.
+func (p *Port) Report(err error) { p.errors.report(err) }
 
 // measure counts a request that has been answered.
 func (p *Port) measure(c *netio.Conn, r *request, status Status) {
