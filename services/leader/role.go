@@ -210,7 +210,9 @@ func (r *Role) claim() error {
 func (r *Role) writeClaim() error {
 	_, term, _ := r.claims.greatest()
 	term++
-	var local db.Pending // the claim may have to be on followers before it counts, but not to be made
+	// No client is told of the claim, so no follower need have it: calls that come later need
+	// followers, and a follower that has such a call has the claim.
+	local := db.Pending{Local: true}
 	err := r.opts.DB.Set(&local, claimKey(r.opts.SID), strconv.AppendUint(nil, term, 10), record.Never)
 	if err == nil {
 		err = r.opts.DB.SyncLog()

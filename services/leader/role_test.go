@@ -469,3 +469,31 @@ func TestAMemberFollowsThePrimaryWhateverItHasClaimedAlone(t *testing.T) {
 		})
 	}
 }
+
+// lonely is a Confirmer that wants a follower where there is none.
+type lonely struct{}
+
+var errLonely = errors.New("a follower is missing")
+
+func (lonely) Required() int                            { return 1 }
+func (lonely) Confirmed(_, _ int) ulog.Stamp            { return 1 }
+func (lonely) WaitConfirmed(ulog.Stamp, int, int) error { return errLonely }
+func (lonely) Admits(_, _ int) error                    { return errLonely }
+
+// A server takes over from a primary that has died although answers of its own would wait for
+// followers, which look for the new primary only afterwards.
+func TestAClaimNeedsNoFollower(t *testing.T) {
+	c, err := db.Open([]string{filepath.Join(t.TempDir(), "services.kct")}, db.Options{SID: 2, LogDir: t.TempDir()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	s := &server{t: t, sid: 2, catalog: c, db: c.DB(0)}
+	s.role, err = Open(Options{DB: s.db, SID: s.sid})
+	require.NoError(t, err)
+	s.receive(claimBy(1, 4))
+	require.NoError(t, s.role.CaughtUp())
+	s.requireStandby("server 1 is the primary")
+	c.Log().SetConfirmer(lonely{}, true)
+	require.ErrorIs(t, s.db.Set(new(db.Pending), []byte("k"), nil, record.Never), errLonely)
+	require.NoError(t, s.role.Claim(false))
+	s.requirePrimary()
+}

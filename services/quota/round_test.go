@@ -16,6 +16,7 @@ import (
 
 	"gotycoon/client/wire/frame"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/gate"
 	"gotycoon/internal/netio"
 	"gotycoon/services"
@@ -280,12 +281,23 @@ func TestAStandbyHasNoOpenRound(t *testing.T) {
 }
 
 // follower is a Confirmer that wants one follower, which confirms nothing.
-type follower struct{}
+type follower struct{ refuses error }
 
 func (follower) Required() int                            { return 1 }
 func (follower) Confirmed(_, _ int) ulog.Stamp            { return 1 }
 func (follower) WaitConfirmed(ulog.Stamp, int, int) error { return errors.New("not confirmed") }
-func (follower) Admits(_, _ int) error                    { return nil }
+func (f follower) Admits(_, _ int) error                  { return f.refuses }
+
+// A call that is refused because a follower is missing may be tried again.
+func TestACallWithoutTheFollowersThatItNeeds(t *testing.T) {
+	catalog, d := logging(t)
+	c := servicetest.NewClient(t, start(t, Options{DB: d, Limit: 100}))
+	c.Is("/apply?amt=1", "1 99")
+	catalog.Log().SetConfirmer(follower{&dberr.Error{Code: dberr.SystemError, Message: "one is missing", Err: dberr.ErrFewReplicas}}, true)
+	c.Refused("/apply?amt=1", "one is missing")
+	catalog.Log().SetConfirmer(nil, true)
+	c.Is("/apply?amt=1", "2 98")
+}
 
 // moves calls do when a connection is about to serve its n-th request.
 type moves struct {

@@ -19,6 +19,7 @@ import (
 
 	"gotycoon/client/wire/frame"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -193,9 +194,10 @@ func NotFound(dst []byte) ([]byte, Status) { return append(dst, "Not Found"...),
 func BadRequest(dst []byte) ([]byte, Status) { return append(dst, "Bad Request"...), badRequest }
 
 // Failed is the reply to a call that could not be carried out. An error that is a services.Standby
-// sends the client to another server; all other errors are logged.
+// sends the client to another server, and one that may pass asks it to try again; all other errors
+// are logged.
 func (p *Port) Failed(dst []byte, err error) ([]byte, Status) {
-	if _, ok := errors.AsType[*services.Standby](err); ok {
+	if _, ok := errors.AsType[*services.Standby](err); ok || dberr.Unavailable(err) {
 		return fmt.Appendf(dst, "%v\n", err), standby
 	}
 	p.Report(err)
