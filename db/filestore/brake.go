@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"gotycoon/db/filestore/run"
 )
 
 // # How writers are slowed down
@@ -246,27 +244,4 @@ func (b *brake) worked(s *speed, size int64, took time.Duration) {
 	s.learn(size, took)
 	b.mu.Unlock()
 	b.adjust()
-}
-
-const (
-	pieceTime  = 40 * time.Millisecond // of a transaction of a merge
-	pieceLeast = 2000                  // entries: with fewer, a transaction writes more of its own than of theirs
-)
-
-// A merger is the state of a merge that the file does not have. It is guarded by runMu of the
-// checkpointer.
-type merger struct {
-	entries int        // of the next piece
-	edit    run.Editor // has the memory of blocks
-	turn    int        // counts pieces: whose turn it is in dropPassed
-	whole   uint64     // Meta.MergeRun of a merge that began in this process
-}
-
-// learn adapts the size of a piece to the time that the last one took.
-func (g *merger) learn(passed int, took time.Duration) {
-	if passed == 0 || passed < g.entries && took < pieceTime {
-		return // a run was dropped, or these are the last entries of the merge
-	}
-	wanted := int(int64(passed) * int64(pieceTime) / int64(max(took, time.Millisecond)))
-	g.entries = min(max((g.entries+wanted)/2, pieceLeast), batchEntries)
 }

@@ -200,8 +200,28 @@ func TestClearOfAFileThatBeginsToKeepVersions(t *testing.T) {
 // A slow drop of a run says nothing of the size of a piece.
 func TestADropLeavesTheSizeOfAPiece(t *testing.T) {
 	g := merger{entries: batchEntries}
-	g.learn(0, time.Second)
+	g.learn(piece{}, time.Second)
 	require.Equal(t, batchEntries, g.entries)
+}
+
+// Where the list of free pages is as long as the records of a piece, the next pieces have more
+// records, and take longer for that, up to a bound. Where it is short, only the time counts.
+func TestAPieceIsWorthItsTransaction(t *testing.T) {
+	learned := func(entries int, p piece, took time.Duration) int {
+		g := merger{entries: entries}
+		for range 50 { // records and time follow the entries, the list is as it is
+			part := float64(g.entries) / float64(entries)
+			now := piece{entries: g.entries, records: int64(part * float64(p.records)), own: p.own}
+			g.learn(now, time.Duration(part*float64(took)))
+		}
+		return g.entries
+	}
+	const mb = 1 << 20
+	require.InDelta(t, 5000, learned(5000, piece{records: 4 * mb, own: mb}, pieceTime), 50)
+	require.InDelta(t, 2500, learned(5000, piece{records: 4 * mb, own: mb / 2}, 2*pieceTime), 50)
+	require.InDelta(t, 7500, learned(5000, piece{records: 4 * mb, own: 2 * mb}, pieceTime), 100)
+	require.InDelta(t, 8000, learned(2000, piece{records: 1, own: 4 * mb}, pieceTime), 100)
+	require.InDelta(t, batchEntries, learned(10_000, piece{records: 4 * mb, own: 8 * mb}, pieceTime), 10)
 }
 
 // Scans with a half merged file, in both directions and from every key.

@@ -76,7 +76,9 @@ func (s *Store) mergePiece(early bool) (more bool, err error) {
 	begun, p := time.Now(), piece{}
 	var trimmed *fileRun
 	var left run.Info
+	var written *bolt.Tx
 	err = s.update(func(tx *bolt.Tx) error {
+		written = tx
 		next := &runList{runs: l.runs}
 		if p, err = s.mergeInto(tx, l, &m); err != nil {
 			return err
@@ -100,18 +102,12 @@ func (s *Store) mergePiece(early bool) (more bool, err error) {
 	if trimmed != nil {
 		trimmed.left = left
 	}
-	took := time.Since(begun)
-	s.merger.learn(p.entries, took)
+	took, stats := time.Since(begun), written.Stats()
+	p.own = stats.GetPageAlloc() - p.records
+	s.merger.learn(p, took)
 	s.tellBrake()
 	s.brake.worked(&s.brake.merge, p.bytes, took)
 	return true, nil
-}
-
-// A piece is what one transaction of a merge has brought into the bottom.
-type piece struct {
-	entries int
-	bytes   int64
-	last    bool // there are no more entries
 }
 
 // mergeInto brings entries behind Meta.MergedTo into the bottom.
@@ -163,7 +159,9 @@ func (s *Store) mergeInto(tx *bolt.Tx, l *runList, m *Meta) (p piece, err error)
 	if p.entries > 0 {
 		m.MergedTo = append([]byte{}, last...)
 	}
-	return p, w.end()
+	err = w.end()
+	p.records = w.written()
+	return p, err
 }
 
 // passRest passes what the tree has behind the last entry of the runs. last is the last key that
