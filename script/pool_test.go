@@ -224,6 +224,14 @@ func TestCallsThatTakeTooLongAreEnded(t *testing.T) {
 	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("k"), nil, record.Never), "nothing is locked")
 }
 
+// The script is loaded even if that takes longer than a call may: without it nothing can be called.
+func TestASlowScriptIsLoaded(t *testing.T) {
+	h := start(t, `__kyototycoon__.sleep(0.2)
+		function fine(i, o) o.ok = 1 end`, func(o *script.Options) { o.Time = 50 * time.Millisecond })
+	h.requireCall(map[string]string{"ok": "1"}, "fine")
+	require.Empty(t, h.lines())
+}
+
 func TestStopEndsCalls(t *testing.T) {
 	h := start(t, runaways)
 	ended := make(chan int, 2)

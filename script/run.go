@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"sort"
+	"time"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -36,10 +37,18 @@ func (p *shared) newState(thid int) *state {
 	return s
 }
 
+// loadTime is how long the script itself may take at least. A server whose script was not loaded in
+// time, because the machine was busy at the start, would serve without procedures.
+const loadTime = time.Minute
+
 // run runs the script itself.
 func (s *state) run(source string) error {
 	var owed db.Pending
-	s.begin(nil, &owed)
+	limit := s.pool.opts.Time
+	if limit > 0 {
+		limit = max(limit, loadTime)
+	}
+	s.begin(limit, nil, &owed)
 	f, err := s.loader.load(source, source)
 	if err == nil {
 		err = s.protector.protected(s.l, f, nil, 0, nil)
@@ -65,9 +74,9 @@ func (s *state) errorText(err error) string {
 // errLeftOpen: the transaction cannot be everybody's, because other servers have the database too.
 var errLeftOpen error = &dberr.Error{Code: dberr.NotImplemented, Message: "a transaction in a shared engine ends with the call that began it"}
 
-func (s *state) begin(heed db.Heed, owed *db.Pending) {
+func (s *state) begin(limit time.Duration, heed db.Heed, owed *db.Pending) {
 	s.owed = owed
-	s.leash.begin(s.pool.opts.Time, heed)
+	s.leash.begin(limit, heed)
 	if s.pool.stopped() { // Stop found the call before it
 		s.leash.pull(errStopping)
 	}
@@ -113,7 +122,7 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 	for key, value := range in {
 		input.RawSetString(string(key), s.room.text(string(value)))
 	}
-	s.begin(heed, owed)
+	s.begin(s.pool.opts.Time, heed, owed)
 	s.loader.serving = true
 	err := s.protector.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
 	s.loader.serving = false
