@@ -152,9 +152,11 @@ func (c *client) send(text string) {
 	require.NoError(c.t, err)
 }
 
-// reply reads one HTTP reply.
+// reply reads one HTTP reply, for which the server has its time: a test may make thousands of
+// requests.
 func (c *client) reply() (status int, body string) {
 	c.t.Helper()
+	require.NoError(c.t, c.SetDeadline(time.Now().Add(patience)))
 	r, err := http.ReadResponse(c.in, nil)
 	require.NoError(c.t, err)
 	defer r.Body.Close()
