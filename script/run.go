@@ -37,9 +37,9 @@ func (p *shared) newState(thid int) *state {
 	return s
 }
 
-// loadTime is how long the script itself may take at least. A server whose script was not loaded in
-// time, because the machine was busy at the start, would serve without procedures.
-const loadTime = time.Minute
+// loadTime is how long the script itself may take at least, in each interpreter. A server whose
+// script was not loaded in time, because the machine was busy, would serve without procedures.
+const loadTime = 10 * time.Second
 
 // run runs the script itself.
 func (s *state) run(source string) error {

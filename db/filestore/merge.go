@@ -31,13 +31,13 @@ import (
 // there a greater Options.Limit helps. The file takes the packed records, the runs that wait, and
 // those that come meanwhile: a sixth and a half of it more.
 //
-// A merge is done in pieces, each a transaction of about pieceTime: another goroutine may have the
-// processor and the disk in between, and a flush goes first. Meta.MergedTo moves with each piece.
-// The records of the file stay the same: a key up to MergedTo has the newest entry of the merged
-// runs in the bottom too, and readers ask for nothing there in these runs. So a crash between two
-// pieces loses nothing, and the next process goes on where this one was. What a piece has passed is
-// dropped from the runs, one run after the other, and at the end of the merge the runs themselves,
-// one in a piece.
+// A merge is done in pieces, each a transaction of about pieceTime (piece.go): another goroutine
+// may have the processor and the disk in between, and a flush goes first. Meta.MergedTo moves with
+// each piece. The records of the file stay the same: a key up to MergedTo has the newest entry of
+// the merged runs in the bottom too, and readers ask for nothing there in these runs. So a crash
+// between two pieces loses nothing, and the next process goes on where this one was. What a piece
+// has passed is dropped from the runs, one run after the other, and at the end of the merge the
+// runs themselves, one in a piece.
 //
 // Rejected: levels of runs, as in a log-structured merge tree. They would bring fewer bytes per
 // update for very large files, but a record would be written once for each level, and a reader

@@ -17,7 +17,7 @@ const (
 	pieceTime  = 40 * time.Millisecond // of a transaction of a merge
 	longPiece  = 4                     // a piece takes so many times longer at most to write less of its own
 	ownShare   = 3                     // times what a transaction writes of its own, it should write of records
-	pieceLeast = 2000                  // entries
+	pieceLeast = 2000                  // entries, however slow the disk is
 )
 
 // A piece is what one transaction of a merge has brought into the bottom.
@@ -25,7 +25,7 @@ type piece struct {
 	entries int
 	bytes   int64 // of the updates
 	records int64 // bytes of blocks and of large records
-	own     int64 // bytes that the transaction has written beside them
+	own     int64 // bytes of all pages written beside them: free pages, branches, room in pages
 	last    bool  // there are no more entries
 }
 
