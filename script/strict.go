@@ -21,26 +21,9 @@ import (
 // Refusals that need the syntax tree are in rewriter.
 
 var (
-	// tokenPattern matches a token, a comment or blanks at the beginning of a text. Long brackets
-	// are left to longPattern.
-	tokenPattern = regexp.MustCompile(`(?s)^(?:[ \t\r\n\v\f]+|--[^\r\n]*|[A-Za-z_]\w*|\.?[0-9][0-9.]*(?:[eE][+-]?)?\w*|` +
-		`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.{2,3}|::|[=~<>]=|.)`)
-	longPattern   = regexp.MustCompile(`^(?:--)?\[(=*)\[`)
 	numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)
 	escapePattern = regexp.MustCompile(`(?s)\\(?:([0-9]{1,3})|.)`)
 )
-
-// nextToken returns the token at the beginning of a text.
-func nextToken(text string) string {
-	if text[0] == '[' || text[0] == '-' {
-		if open := longPattern.FindStringSubmatch(text); open != nil {
-			if end := strings.Index(text, "]"+open[1]+"]"); end >= 0 {
-				return text[:end+len(open[1])+2]
-			}
-		}
-	}
-	return tokenPattern.FindString(text)
-}
 
 // tokens is what strict knows about the tokens before the current one.
 type tokens struct {
