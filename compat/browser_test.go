@@ -130,7 +130,7 @@ await note(fetch(victim + '/rpc/clear', {mode: 'no-cors', method: 'POST', body: 
 // shows that the attacks are some.
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
-	chromium, bin := needs.Chromium(t), ktproc.Build(t, "ktserver")
+	chromium, bin := needs.Chromium(t), ktproc.BuildPlain(t, "ktserver")
 	const loopback = "127.0.0.1"
 	victims := func(page, script string, open bool, addresses ...string) {
 		for _, victim := range addresses {

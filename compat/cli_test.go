@@ -41,7 +41,7 @@ type programs struct{ server, timed, util string }
 
 // TestTools runs the tests of the tools that work without a server, with programs built once.
 func TestTools(t *testing.T) {
-	p := programs{ktproc.Build(t, "ktserver"), ktproc.Build(t, "kttimedmgr"), ktproc.Build(t, "ktutilmgr")}
+	p := programs{ktproc.BuildPlain(t, "ktserver"), ktproc.BuildPlain(t, "kttimedmgr"), ktproc.BuildPlain(t, "ktutilmgr")}
 	t.Run("kttimedmgr", func(t *testing.T) { replayTimedManager(t, p) })
 	t.Run("ktutilmgr", func(t *testing.T) { replayUtilityManager(t, p) })
 	t.Run("kill", func(t *testing.T) { testTimedManagerAfterAKill(t, p) })

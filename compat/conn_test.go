@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	answerLimit  = 6 * time.Second        // for an answer, beyond its recorded time
-	eofLimit     = 3 * time.Second        // for the server to close a connection
+	answerLimit  = 30 * time.Second       // for an answer, beyond its recorded time
+	eofLimit     = 15 * time.Second       // for the server to close a connection
 	surplusLimit = 50 * time.Millisecond  // for bytes behind an answer
 	silenceLimit = 300 * time.Millisecond // for bytes where none are expected
 )

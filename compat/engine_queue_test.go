@@ -48,7 +48,7 @@ func (c *queueClient) ask(t *testing.T, request, reply string) {
 func TestQueueOfAServerThatIsKilled(t *testing.T) {
 	t.Parallel()
 	url := newEngine(t, []string{"%"})
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	var servers []*ktproc.Server
 	var ports []int
 	for range 2 {

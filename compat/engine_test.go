@@ -92,7 +92,7 @@ func (p profile) inEngine(t *testing.T) profile {
 func TestConversationsInAnEngine(t *testing.T) {
 	t.Parallel()
 	_ = postgres.URL(t) // or nothing is built
-	e := &inEngine{bin: ktproc.Build(t, "ktserver"), listed: loadDifferences(t), places: make(chan struct{}, atOnce)}
+	e := &inEngine{bin: ktproc.BuildPlain(t, "ktserver"), listed: loadDifferences(t), places: make(chan struct{}, atOnce)}
 	own := loadEngineDifferences(t)
 	for id, row := range own {
 		e.listed[id] = row

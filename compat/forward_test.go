@@ -33,7 +33,7 @@ var about = []string{"/rpc/report", "/rpc/status", "/rpc/ulog", "/rpc/tune_repli
 // A client of the original that is connected to a follower with -forward gets the answers that it
 // would get from the primary: the recorded conversations, through a follower.
 func TestGoldensThroughAFollower(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	profiles, listed := loadProfiles(t), loadDifferences(t)
 	cases := map[string][]goldenCase{}
 	for _, c := range loadCases(t) {

@@ -22,7 +22,7 @@ type tally struct {
 // TestGoldens replays every recorded conversation. One server process serves the cases of a
 // profile, in their order.
 func TestGoldens(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	profiles, listed := loadProfiles(t), loadDifferences(t)
 	byServer := map[string][]goldenCase{}
 	for _, c := range loadCases(t) {
@@ -135,7 +135,7 @@ func sendAll(t *testing.T, server *ktproc.Server, requests []latin1) {
 // and everything else is compared as recorded.
 func TestCounters(t *testing.T) {
 	p := loadProfiles(t)["counters"]
-	server := startProfile(t, ktproc.Build(t, "ktserver"), p)
+	server := startProfile(t, ktproc.BuildPlain(t, "ktserver"), p)
 	r := &runner{addr: server.Addr(), port: server.Port, dbs: len(p.DBs)}
 	for _, c := range loadCases(t) {
 		if c.Server != "counters" {

@@ -41,7 +41,7 @@ type life struct {
 // TestLifecycle replays starts, signals and log lines. A family of cases has one function, found by
 // its name.
 func TestLifecycle(t *testing.T) {
-	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
+	bin, listed := ktproc.BuildPlain(t, "ktserver"), loadDifferences(t)
 	for _, c := range readLines[lifecycleCase](t, "testdata/"+lifecycleFile+".jsonl") {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ type luaCase struct {
 // TestLua replays the recorded chunks and calls. Cases of one server follow each other on one
 // process.
 func TestLua(t *testing.T) {
-	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
+	bin, listed := ktproc.BuildPlain(t, "ktserver"), loadDifferences(t)
 	for file, groups := range luaGroups(t) {
 		for _, group := range groups {
 			t.Run(group[0].group(), func(t *testing.T) {
@@ -277,7 +277,7 @@ func luaTransactions(t *testing.T) []luaTransaction {
 // TestLuaTransactions replays transactions that are begun in one call and ended in another. Two
 // begin at the same time in each: the second one waits.
 func TestLuaTransactions(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	for _, c := range luaTransactions(t) {
 		t.Run(c.Options[len(c.Options)-1], func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ func startModern(t *testing.T, args ...string) (s *ktproc.Server, addr string) {
 	t.Helper()
 	port := freeport.Take(t)
 	args = append(args, "-memcache-port", strconv.Itoa(port))
-	s = ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: t.TempDir(), Args: args, DBs: []string{"%"}})
+	s = ktproc.Start(t, ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: t.TempDir(), Args: args, DBs: []string{"%"}})
 	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	awaitListening(t, addr)
 	return s, addr

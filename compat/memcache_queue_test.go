@@ -53,7 +53,7 @@ func TestPublishedTelnetSession(t *testing.T) {
 	t.Parallel()
 	port := freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: t.TempDir(), BareDBs: true,
+	ktproc.Start(t, ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: t.TempDir(), BareDBs: true,
 		Args: []string{"-th", "1", "-plsv", "/usr/local/libexec/ktplugservmemc.so", "-plex", fmt.Sprintf("port=%d", port)}})
 	awaitListening(t, addr)
 	s := openSession(t, addr)
@@ -77,7 +77,7 @@ func queueServer(t *testing.T, bin, dir string, port int) *ktproc.Server {
 // while the server is killed.
 func TestPublishedQueue(t *testing.T) {
 	t.Parallel()
-	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), freeport.Take(t)
+	bin, dir, port := ktproc.BuildPlain(t, "ktserver"), t.TempDir(), freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	rounds, pause := 3, 300*time.Millisecond
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -197,7 +197,7 @@ func (q *publishedQueue) workOn(c net.Conn) bool {
 // A message that was fetched when the server was killed comes again; a deleted one does not.
 func TestKilledServerKeepsFetchedMessages(t *testing.T) {
 	t.Parallel()
-	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), freeport.Take(t)
+	bin, dir, port := ktproc.BuildPlain(t, "ktserver"), t.TempDir(), freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	first := queueServer(t, bin, dir, port)
 	s := openSession(t, addr)

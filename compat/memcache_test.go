@@ -78,7 +78,7 @@ func TestMemcachedPlugin(t *testing.T) {
 	t.Parallel()
 	cases := readJSONLines[memcCase](t, "memcached/*.jsonl")
 	require.Len(t, cases, 33)
-	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
+	bin, listed := ktproc.BuildPlain(t, "ktserver"), loadDifferences(t)
 	var replays sync.WaitGroup
 	found := make([]string, len(cases))
 	for i := range cases {
@@ -103,7 +103,7 @@ const memcQueueFile = "memcached/queue"
 // says the same.
 func TestQueueInAHash(t *testing.T) {
 	t.Parallel()
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	args := []string{"-memcache-port", strconv.Itoa(freeport.Take(t)), "-memcache-opts", "q"}
 	s := ktproc.Launch(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: []string{"*"}}, freeport.Take(t))
 	require.False(t, s.AwaitListening())

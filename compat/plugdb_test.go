@@ -46,7 +46,7 @@ func TestVoidDatabase(t *testing.T) {
 	t.Parallel()
 	steps := readJSONLines[voidStep](t, "plugdb/*.jsonl")
 	require.Len(t, steps, 77)
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	options := steps[0].Options
 	s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: options[:len(options)-2], DBs: options[len(options)-2:]})
 	cursors := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
@@ -151,7 +151,7 @@ func readLog(t *testing.T, s *ktproc.Server) (updates []string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(s.Addr())
 	require.NoError(t, err)
-	out, err := exec.Command(ktproc.Build(t, "ktremotemgr"), "slave", "-port", port, "-ts", "0").Output()
+	out, err := exec.Command(ktproc.BuildPlain(t, "ktremotemgr"), "slave", "-port", port, "-ts", "0").Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimRight(line, "\n"), "\t")
@@ -201,7 +201,7 @@ func decodeColumn(text, encoding string) (string, error) {
 // nothing, and its slave keeps every record.
 func TestPublishedVoidDatabase(t *testing.T) {
 	t.Parallel()
-	bin, remote := ktproc.Build(t, "ktserver"), ktproc.Build(t, "ktremotemgr")
+	bin, remote := ktproc.BuildPlain(t, "ktserver"), ktproc.BuildPlain(t, "ktremotemgr")
 	port := func(s *ktproc.Server) string {
 		_, port, err := net.SplitHostPort(s.Addr())
 		require.NoError(t, err)

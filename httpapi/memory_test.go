@@ -60,7 +60,11 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, limits := newSmallServer(t)
-			fillWithKeys(t, s)
+			keys := 1
+			if strings.HasPrefix(name, "keys") {
+				keys = 40_000
+			}
+			fill(t, s, keys)
 			conn := s.dial(t)
 			got := conn.do(c.request)
 			require.Equal(t, c.status, got.status)
@@ -91,12 +95,12 @@ func numbered(name string, n int) string {
 	return b.String()
 }
 
-// fillWithKeys stores 40,000 keys, a hundred larger values, and a value that is too large to be
+// fill stores so many keys, a hundred larger values, and a value that is too large to be
 // sent at once.
-func fillWithKeys(t *testing.T, s *server) {
+func fill(t *testing.T, s *server, keys int) {
 	t.Helper()
 	d := s.catalog.DB(0)
-	for i := range 40_000 {
+	for i := range keys {
 		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "k%d", i), []byte("x"), record.Never))
 	}
 	for i := range 100 {
@@ -129,7 +133,7 @@ func TestWhatIsSeizedIsTold(t *testing.T) {
 
 func TestCursorsCount(t *testing.T) {
 	s, limits := newSmallServer(t)
-	fillWithKeys(t, s)
+	fill(t, s, 1)
 	conn := s.dial(t)
 	for i := range 10_000 {
 		require.Equal(t, "200 OK", conn.do(fmt.Sprintf("GET /rpc/cur_jump?CUR=%d HTTP/1.1\r\n\r\n", i)).status)

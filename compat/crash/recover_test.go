@@ -33,7 +33,7 @@ const (
 )
 
 func newOffline(t *testing.T) *offline {
-	o := &offline{bin: ktproc.Build(t, "kttimedmgr"), dir: t.TempDir()}
+	o := &offline{bin: ktproc.BuildPlain(t, "kttimedmgr"), dir: t.TempDir()}
 	o.log = filepath.Join(o.dir, "ulog")
 	log, err := ulog.Open(o.log, ulog.Options{Limit: 1 << 20})
 	require.NoError(t, err)

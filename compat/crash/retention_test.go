@@ -89,7 +89,7 @@ func TestRecoverFromTheSnapshotThatIsKept(t *testing.T) {
 	store(server, 2000, 2500)
 	server.Kill()
 
-	r := &offline{bin: ktproc.Build(t, "kttimedmgr"), dir: o.Dir}
+	r := &offline{bin: ktproc.BuildPlain(t, "kttimedmgr"), dir: o.Dir}
 	r.must(t, "load", r.file("copy"), files[0].Path)
 	r.must(t, "recover", "-ts", fmt.Sprint(files[0].Header.Stamp), "-until", until.UTC().Format(time.RFC3339Nano), r.file("copy"), filepath.Join(o.Dir, "ul"))
 	lines := strings.Split(strings.TrimSpace(r.list(t, r.file("copy"))), "\n")

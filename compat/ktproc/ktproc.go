@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,34 +22,6 @@ const (
 	stopLimit  = 40 * time.Second
 	pollEvery  = 10 * time.Millisecond
 )
-
-// Build builds a command of this module into a temporary directory and returns its path. A test
-// with the race detector gets a command with it too.
-func Build(tb testing.TB, name string) string {
-	tb.Helper()
-	if raceEnabled {
-		return build(tb, name, "-race")
-	}
-	return build(tb, name)
-}
-
-// BuildPlain builds a command without the race detector, for tests of memory: the race detector
-// takes several times as much.
-func BuildPlain(tb testing.TB, name string) string {
-	tb.Helper()
-	return build(tb, name)
-}
-
-func build(tb testing.TB, name string, options ...string) string {
-	tb.Helper()
-	bin := filepath.Join(tb.TempDir(), name)
-	args := append([]string{"build", "-o", bin}, options...)
-	out, err := exec.Command("go", append(args, "gotycoon/cmd/"+name)...).CombinedOutput()
-	if err != nil {
-		tb.Fatalf("build %s: %v\n%s", name, err, out)
-	}
-	return bin
-}
 
 // ExitCodes requires a command to print the original's version and its own for the word version,
 // and to end with 1 and the usage text for a word that it does not know.

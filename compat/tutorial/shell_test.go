@@ -41,18 +41,9 @@ type programs struct{ server, manager, timed, util, replsql string }
 func build(t *testing.T) programs {
 	t.Helper()
 	return programs{
-		server: ktproc.Build(t, "ktserver"), manager: ktproc.Build(t, "ktremotemgr"),
-		timed: ktproc.Build(t, "kttimedmgr"), util: ktproc.Build(t, "ktutilmgr"), replsql: buildReplSQL(t),
+		server: ktproc.BuildPlain(t, "ktserver"), manager: ktproc.BuildPlain(t, "ktremotemgr"),
+		timed: ktproc.BuildPlain(t, "kttimedmgr"), util: ktproc.BuildPlain(t, "ktutilmgr"), replsql: ktproc.BuildOf(t, "../../tools/replsql", "./cmd/ktreplsql"),
 	}
-}
-
-// buildReplSQL builds the command of the other module.
-func buildReplSQL(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "ktreplsql")
-	out, err := exec.Command("go", "-C", "../../tools/replsql", "build", "-o", bin, "./cmd/ktreplsql").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return bin
 }
 
 // newShell returns a shell with these programs. places are directories in the document that stand

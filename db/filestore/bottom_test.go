@@ -39,8 +39,8 @@ func TestAMergeStopsBehindTheEmptyKey(t *testing.T) {
 // The pages that a merge leaves are used again: while random records are updated, the file stays
 // within one and a half times its records and does not grow any more.
 func TestUpdatesDoNotMakeTheFileGrow(t *testing.T) {
-	const records, rounds = 200_000, 4
-	s, path := quiet(t, Options{Limit: 1 << 20})
+	const records, rounds = 120_000, 3
+	s, path := quiet(t, Options{Limit: 600 << 10})
 	s.file.NoSync = true // for speed: nothing here is about crashes
 	change, at, order := benchUpdates(100), update.Stamp(0), rand.New(rand.NewPCG(1, 2))
 	apply := func(i int) {

@@ -70,7 +70,7 @@ func checkTable(t require.TestingT, x *index, number int, tab *table) (used int6
 		used += x.blockSize(at)
 		n++
 	}
-	require.Equal(t, tab.n, n)
+	must(t, tab.n == n, "the number of records")
 	if tab.size() > 0 {
 		require.Zero(t, tab.slot(tab.size()-1))
 	}

@@ -77,7 +77,7 @@ func TestLargeValuesAreReadWithoutALock(t *testing.T) {
 					}
 				})
 			}
-			for i := range 60 {
+			for i := range 30 {
 				ups := largeUpdate("k", byte(i))
 				switch i % 6 {
 				case 4:

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,12 +70,20 @@ func unquote(s string) string {
 	return text
 }
 
-// load parses the whole module.
+// load returns the whole module, which nobody changes.
 func load(t *testing.T) []*pkg {
 	t.Helper()
+	all, err := parseAll()
+	require.NoError(t, err)
+	require.Greater(t, len(all), 5, "the module was not found")
+	return all
+}
+
+// parseAll parses the whole module, the first time that it is called.
+var parseAll = sync.OnceValues(func() ([]*pkg, error) {
 	byPath := map[string]*pkg{}
 	var all []*pkg
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -97,10 +106,9 @@ func load(t *testing.T) []*pkg {
 		}
 		p.add(f)
 		return nil
-	}))
-	require.Greater(t, len(all), 5, "the module was not found")
-	return all
-}
+	})
+	return all, err
+})
 
 // ignored tells which directories hold no source of ours.
 func ignored(path, name string) bool {

@@ -1,6 +1,7 @@
 package paging
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -163,8 +164,13 @@ func TestDamagedPagesLeadNowhere(t *testing.T) {
 		whole := fileOf(b.Tx())
 		root := uint64(b.RootPage())
 		random := rand.New(rand.NewPCG(1, 2))
+		f := file{bytes.Clone(whole.data), whole.page}
+		var changed []int
 		for range 300 {
-			f := file{append([]byte{}, whole.data...), whole.page}
+			for _, at := range changed {
+				f.data[at] = whole.data[at]
+			}
+			changed = changed[:0]
 			for range 200 { // anywhere in the pages at the top
 				page := root
 				for range random.IntN(3) {
@@ -173,7 +179,9 @@ func TestDamagedPagesLeadNowhere(t *testing.T) {
 					}
 				}
 				if page < f.pages() {
-					f.data[int(page)*f.page+random.IntN(64)] = byte(random.Uint32())
+					at := int(page)*f.page + random.IntN(64)
+					f.data[at] = byte(random.Uint32())
+					changed = append(changed, at)
 				}
 			}
 			d := descent{file: f}
