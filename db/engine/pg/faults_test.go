@@ -203,7 +203,7 @@ func TestForgottenConnections(t *testing.T) {
 		_, err = gather.Ask(t.Context(), g, e.Lane)
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 3*time.Second, "a connection that was idle")
-		require.Eventually(t, func() bool { return done.Load() > before+50 }, 3*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return done.Load() > before+50 }, 30*time.Second, time.Millisecond)
 		t.Logf("updates went on after %v", time.Since(began))
 		x.Abort()
 	}
