@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	answerLimit  = 30 * time.Second       // for an answer, beyond its recorded time
+	answerLimit  = 20 * time.Second       // for an answer, beyond its recorded time; an idle client is left after 30
 	eofLimit     = 15 * time.Second       // for the server to close a connection
 	surplusLimit = 50 * time.Millisecond  // for bytes behind an answer
 	silenceLimit = 300 * time.Millisecond // for bytes where none are expected

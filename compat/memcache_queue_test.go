@@ -77,7 +77,7 @@ func queueServer(t *testing.T, bin, dir string, port int) *ktproc.Server {
 // while the server is killed.
 func TestPublishedQueue(t *testing.T) {
 	t.Parallel()
-	bin, dir, port := ktproc.BuildPlain(t, "ktserver"), t.TempDir(), freeport.Take(t)
+	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), freeport.Take(t)
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	rounds, pause := 3, 300*time.Millisecond
 	if os.Getenv("GOTYCOON_BIG") != "" {

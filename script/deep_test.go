@@ -40,6 +40,23 @@ func TestChunksThatAreTooDeepAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// Behind a malformed number the parser sees other tokens than tooDeep, and would go deep unnoticed.
+func TestMalformedNumbersAreRefusedAtOnce(t *testing.T) {
+	h := start(t, `function f(i, o) local g, e = loadstring(i.head .. string.rep(i.again, 300000)) o.error = e return __kyototycoon__.RVSUCCESS end`,
+		func(o *script.Options) { o.Time = 30 * time.Second })
+	for _, c := range []struct{ head, again, number string }{
+		{`x=1e"+`, "(", "1e"}, {"x=1e", "--(", "1e-"}, {"x=1e---", "(", "1e-"}, {"x=1..2", "(", "1..2"}, {"x=0x", "(", "0x"},
+		{"", "while 1do ", "1do"}, {"", "if 1then ", "1then"}, {"x=1", "+(1e)", "1e"}, {"x=", "{1e},", "1e"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, out := h.call("f", "head", c.head, "again", c.again)
+		runtime.ReadMemStats(&after)
+		require.Contains(t, fmt.Sprint(out), "malformed number near '"+c.number+"'", c.head+c.again)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200<<20), c.head+c.again)
+	}
+}
+
 // What is long but not deep is no concern of the look at the tokens.
 func TestLongChunksAreNotDeep(t *testing.T) {
 	for name, chunk := range map[string]string{

@@ -97,6 +97,7 @@ func TestSyntaxErrors(t *testing.T) {
 		`break`:                         "chunk:1: no loop to break",
 		"\nfunction f() return ... end": "chunk:2: cannot use '...' outside a vararg function",
 		"f\n(1)":                        "chunk:2: syntax error near '('",
+		"\nx = 3y":                      "chunk:2: malformed number near '3y'",
 	} {
 		assert.Equal(t, want, h.eval(code), code)
 	}

@@ -73,8 +73,11 @@ func compile(source, name string, serving bool) (*lua.FunctionProto, error) {
 	if strings.HasPrefix(source, "\x1b") {
 		return nil, errors.New(name + ": bad header in precompiled chunk")
 	}
-	if tooDeep(source) {
+	switch deep, wrong, at := tooDeep(source); {
+	case deep:
 		return nil, errors.New(name + ":1: " + errDeep.Error())
+	case wrong != "":
+		return nil, errorNear(source[:at], name, "malformed number", wrong)
 	}
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {

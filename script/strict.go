@@ -2,28 +2,24 @@ package script
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 )
 
 // The library's parser accepts chunks that Lua 5.1 refuses, and it misreads some of them: the
-// escape in "\300" becomes another byte, and the number 1e) becomes NaN. A script that tests a
-// chunk with loadstring must get the answer of the reference interpreter, so strict refuses these
-// chunks. A look at the tokens is enough, because the parser has accepted the chunk already:
+// escape in "\300" becomes another byte. A script that tests a chunk with loadstring must get the
+// answer of the reference interpreter, so strict refuses these chunks. A look at the tokens is
+// enough, because the parser has accepted the chunk already:
 //
-//	3x   0x1p4   1e)          malformed numbers
 //	"\300"                    an escape above 255
 //	goto x   ::x::            statements of later versions of the language
 //	;;   {1;,}                a semicolon or comma behind nothing
 //	f LF (g or h)()           a call whose parenthesis begins a line: the line break could also
 //	                          end a statement, and Lua 5.1 refuses to choose
 //
-// Refusals that need the syntax tree are in rewriter.
+// Refusals that need the syntax tree are in rewriter, those that the parser must not see in tooDeep.
 
-var (
-	numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)
-	escapePattern = regexp.MustCompile(`(?s)\\(?:([0-9]{1,3})|.)`)
-)
+// numberPattern matches the numbers of Lua 5.1. Any other token that begins like one is malformed.
+var numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)
 
 // tokens is what strict knows about the tokens before the current one.
 type tokens struct {
@@ -58,14 +54,8 @@ func strict(source string) (wrong string, at int) {
 // chunk already.
 func (t *tokens) accepts(token string) bool {
 	switch c := token[0]; {
-	case isDigit(c) || c == '.' && len(token) > 1 && isDigit(token[1]):
-		return numberPattern.MatchString(token)
 	case c == '"' || c == '\'':
-		for _, escape := range escapePattern.FindAllStringSubmatch(token, -1) {
-			if n, _ := strconv.Atoi(escape[1]); n > 255 {
-				return false
-			}
-		}
+		return !hasLargeEscape(token)
 	case token == "(":
 		return len(t.open) < maxLevels && (!t.prefix || !t.newline || t.header)
 	case token == ";":
@@ -74,6 +64,25 @@ func (t *tokens) accepts(token string) bool {
 		return t.last != "," && t.last != ";"
 	}
 	return token != "goto" && token != "::"
+}
+
+// hasLargeEscape reports whether a quoted text has an escape above \255.
+func hasLargeEscape(token string) bool {
+	for at := 0; at < len(token); at++ {
+		if token[at] != '\\' {
+			continue
+		}
+		at++
+		n, digits := 0, 0
+		for ; digits < 3 && at+digits < len(token) && isDigit(token[at+digits]); digits++ {
+			n = n*10 + int(token[at+digits]-'0')
+		}
+		if n > 255 {
+			return true
+		}
+		at += max(digits, 1) - 1
+	}
+	return false
 }
 
 // beginsStatement reports whether a statement has to begin behind the last token.
@@ -118,14 +127,19 @@ func (t *tokens) add(token string) {
 //
 // A bracket is a level until it is closed, a block until its end, and in an expression so is each
 // operator that binds to the right: 2^2^2, a..b..c, - - -1, not not x.
-func tooDeep(source string) bool {
+//
+// It ends at a malformed number, which it returns with its place, as the chunk must: behind one the
+// parser sees other tokens. Of 1e( it takes all for a number, of 1do the 1 alone.
+func tooDeep(source string) (deep bool, wrong string, at int) {
 	open := []int{0} // for each open bracket and block, the levels of the expression in it so far
 	operand := false // the last token ended an operand
-	for at := 0; at < len(source); {
-		token := nextToken(source[at:])
-		at += len(token)
+	for token := ""; at < len(source); at += len(token) {
+		token = nextToken(source[at:])
 		if strings.IndexByte(cSpace, token[0]) >= 0 || strings.HasPrefix(token, "--") {
 			continue
+		}
+		if isNumber(token) && !numberPattern.MatchString(token) {
+			return false, token, at
 		}
 		ended, last := operand, len(open)-1
 		operand = false
@@ -149,16 +163,21 @@ func tooDeep(source string) bool {
 			}
 		}
 		if len(open) > maxDepth || open[len(open)-1] > maxDepth {
-			return true
+			return true, "", at
 		}
 	}
-	return false
+	return false, "", at
 }
 
 // isOperand reports whether a token is a name, a number or a text.
 func isOperand(token string) bool {
 	c := token[0]
-	return isName(token) || isDigit(c) || c == '.' && len(token) > 1 && isDigit(token[1]) || c == '"' || c == '\'' || c == '[' && len(token) > 1
+	return isName(token) || isNumber(token) || c == '"' || c == '\'' || c == '[' && len(token) > 1
+}
+
+// isNumber reports whether a token is a number, maybe a malformed one.
+func isNumber(token string) bool {
+	return isDigit(token[0]) || token[0] == '.' && len(token) > 1 && isDigit(token[1])
 }
 
 // isName reports whether a token is a name, and no keyword.

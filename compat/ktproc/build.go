@@ -36,8 +36,8 @@ func BuildOf(tb testing.TB, module, command string) string {
 
 // build builds a command into bin/test of the checkout, where the next test finds it: go build
 // leaves a file alone that is up to date, and to link a command anew takes several times as long as
-// many of the tests that start it. Where the checkout cannot be written, the test has a command of
-// its own.
+// many of the tests that start it. So sources must not change while tests run. Where the checkout
+// cannot be written, the test has a command of its own.
 func build(tb testing.TB, module, command, kind string) string {
 	tb.Helper()
 	dir, unlock := place(tb, kind)
@@ -64,6 +64,8 @@ func place(tb testing.TB, kind string) (dir string, unlock func()) {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
 		var f *os.File
+		// Create changes the file's time, which go test sees: it keeps no result of a test that
+		// comes here, because it does not know of the sources of the command.
 		if f, err = os.Create(filepath.Join(dir, "lock")); err == nil {
 			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 				tb.Fatal(err)

@@ -447,7 +447,7 @@ func TestALateGroup(t *testing.T) {
 	id := engine.GroupID{Lane: lane(t, e), Seq: 1}
 	x, err := e.Begin(t.Context(), 0)
 	require.NoError(t, err)
-	within, cancel := context.WithCancel(t.Context())
+	within, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	go func() { // t must not be failed from here
 		for waits, err := false, error(nil); !waits && err == nil; {
