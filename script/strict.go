@@ -16,7 +16,7 @@ import (
 //	f LF (g or h)()           a call whose parenthesis begins a line: the line break could also
 //	                          end a statement, and Lua 5.1 refuses to choose
 //
-// Refusals that need the syntax tree are in rewriter, those that the parser must not see in tooDeep.
+// numberPattern matches the numbers of Lua 5.1. Any other token that begins like one is malformed.
 
 // numberPattern matches the numbers of Lua 5.1. Any other token that begins like one is malformed.
 var numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)

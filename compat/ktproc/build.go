@@ -40,7 +40,7 @@ func BuildOf(tb testing.TB, module, command string) string {
 // cannot be written, the test has a command of its own.
 func build(tb testing.TB, module, command, kind string) string {
 	tb.Helper()
-	dir, unlock := place(tb, kind)
+	dir, unlock := place(tb, kind, "lock-"+filepath.Base(module))
 	defer unlock()
 	bin := filepath.Join(dir, filepath.Base(command))
 	args := []string{"-C", module, "build", "-buildvcs=false", "-o", bin}
@@ -56,9 +56,10 @@ func build(tb testing.TB, module, command, kind string) string {
 	return bin
 }
 
-// place returns the directory for commands of a kind, which no other process builds into until
-// unlock is called.
-func place(tb testing.TB, kind string) (dir string, unlock func()) {
+// place returns the directory for commands of a kind. Until unlock is called nobody else builds with
+// the same lock. Commands of one module are compiled from the same packages, which is done once
+// then. Those of another module may take long, and have a lock of their own.
+func place(tb testing.TB, kind, lock string) (dir string, unlock func()) {
 	tb.Helper()
 	dir = filepath.Join(checkout(tb), "bin", "test", kind)
 	err := os.MkdirAll(dir, 0o755)
@@ -66,7 +67,7 @@ func place(tb testing.TB, kind string) (dir string, unlock func()) {
 		var f *os.File
 		// Create changes the file's time, which go test sees: it keeps no result of a test that
 		// comes here, because it does not know of the sources of the command.
-		if f, err = os.Create(filepath.Join(dir, "lock")); err == nil {
+		if f, err = os.Create(filepath.Join(dir, lock)); err == nil {
 			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 				tb.Fatal(err)
 			}
