@@ -56,9 +56,9 @@ func build(tb testing.TB, module, command, kind string) string {
 	return bin
 }
 
-// place returns the directory for commands of a kind. Until unlock is called nobody else builds with
-// the same lock. Commands of one module are compiled from the same packages, which is done once
-// then. Those of another module may take long, and have a lock of their own.
+// place returns the directory for commands of a kind. Until unlock is called nobody else builds
+// with the same lock. Commands of one module are compiled from the same packages, which is done
+// once then. Those of another module may take long, and have a lock of their own.
 func place(tb testing.TB, kind, lock string) (dir string, unlock func()) {
 	tb.Helper()
 	dir = filepath.Join(checkout(tb), "bin", "test", kind)
