@@ -16,7 +16,8 @@ import (
 	"gotycoon/script"
 )
 
-// greedy are procedures that would make some hundred MiB, most of them within a few instructions.
+// greedy are procedures that would make some hundred MiB and more, most of them within a few
+// instructions.
 var greedy = map[string]string{
 	"rep":       `local t = {} for i = 1, 60 do t[i] = string.rep("x", 8e6) end`,
 	"arguments": `local function f(...) end local r = string.rep f(` + strings.Repeat(`r("x", 8e6), `, 60) + `1)`,
@@ -24,7 +25,7 @@ var greedy = map[string]string{
 	"pieces":    `local t = {} for i = 1, 1e5 do t[i] = string.rep("x", 5000) end`,
 	"concat":    `local t, s = {}, string.rep("x", 8e6) for i = 1, 60 do t[i] = s end table.concat(t)`,
 	"format":    `local s = string.rep("x", 8e6) string.format(string.rep("%s", 60), ` + strings.Repeat("s, ", 60) + `s)`,
-	"gsub":      `string.gsub(string.rep("x", 1e6), "x", string.rep("y", 500))`,
+	"gsub":      `string.gsub(string.rep("x", 1e6), "x", string.rep("y", 50000))`,
 	"upper":     `local s, t = string.rep("x", 8e6), {} for i = 1, 60 do t[i] = s:upper() end`,
 	"reverse":   `local s, t = string.rep("x", 8e6), {} for i = 1, 60 do t[i] = s:reverse() end`,
 	"arraydump": `local t, s = {}, string.rep("x", 8e6) for i = 1, 60 do t[i] = s end kt.arraydump(t)`,
@@ -35,7 +36,7 @@ var greedy = map[string]string{
 	"split":     `kt.split(string.rep("a", 1e7), "a")`,
 	"zeros":     `kt.split(string.rep("\0", 1e7))`,
 	"strstr":    `kt.strstr(string.rep("a", 1e6), "a", string.rep("b", 500))`,
-	"regex":     `kt.regex(string.rep("a", 1e5), "a", string.rep("b", 5000))`,
+	"regex":     `kt.regex(string.rep("a", 1e5), "a", string.rep("b", 50000))`,
 	"hex":       `local s, t = string.rep("a", 4e6), {} for i = 1, 60 do t[i] = kt.codec("hex", s) end`,
 	"bomb":      `local s, t = kt.codec("gzip", string.rep("a", 2e7)), {} for i = 1, 20 do t[i] = kt.codec("~gzip", s) end`,
 	"file":      `io.open("/dev/zero"):read("*a")`,

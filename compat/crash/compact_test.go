@@ -23,7 +23,7 @@ import (
 // time a client writes: each record that was acknowledged is there in the end, and the file is
 // sound.
 func TestKillWithinCompactions(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	opts := ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: []string{"-ls", "-checkpoint", "1m"}, DBs: []string{"a.kct"}}
 	path := filepath.Join(opts.Dir, "a.kct")
 	const base, bulk = 60_000, 1000

@@ -23,7 +23,7 @@ import (
 // one of the followers, although the machine of the master never comes back.
 func TestConfirmedUpdatesSurviveTheMaster(t *testing.T) {
 	const rounds, writers = 3, 16
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	for range rounds {
 		dir := t.TempDir()
 		master := ktproc.Start(t, ktproc.Options{

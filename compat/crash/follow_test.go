@@ -29,7 +29,7 @@ const followKills = 4
 // writes. In the end the slave's log must have each update of the master's log once, in the same
 // order, and a slave with private logs must have each line of a text database once.
 func TestKilledSlavesApplyEachUpdateOnce(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 9))

@@ -34,7 +34,7 @@ func TestKill(t *testing.T) {
 		ext, log string
 		each     bool // -oas
 	}{{"kct", "", false}, {"kch", "", false}, {"kct", "ul", true}, {"kch", "ul", false}}
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	kills := number(t, longKills, shortKills) / len(modes)
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	for i, mode := range modes {

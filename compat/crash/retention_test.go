@@ -25,7 +25,7 @@ func TestKillWhileTheLogIsKeptShort(t *testing.T) {
 	t.Logf("%s=%d", seedEnv, seed)
 	// The server looks for files beyond the limits once a second.
 	v := &victim{work: 3 * time.Second, rng: rand.New(rand.NewPCG(uint64(seed), 11)), opts: ktproc.Options{
-		Bin:  ktproc.Build(t, "ktserver"),
+		Bin:  ktproc.BuildPlain(t, "ktserver"),
 		Dir:  t.TempDir(),
 		Args: []string{"-li", "-bgs", ".", "-bgsi", "1", "-ulog", "ul", "-sid", "7", "-ulim", "16k", "-ulog-keep-count", "2", "-log", "log"},
 		DBs:  []string{":", "a.kct", "%", "b.kch"},
@@ -50,7 +50,7 @@ func TestKillWhileTheLogIsKeptShort(t *testing.T) {
 // TestRecoverFromTheSnapshotThatIsKept brings the snapshot of a database file back to a moment long
 // after it, with a log of which everything was removed that nobody needs.
 func TestRecoverFromTheSnapshotThatIsKept(t *testing.T) {
-	o := ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: t.TempDir(), DBs: []string{"a.kct"},
+	o := ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: t.TempDir(), DBs: []string{"a.kct"},
 		Args: []string{"-li", "-bgs", ".", "-bgsi", "0", "-ulog", "ul", "-sid", "7", "-ulim", "4k", "-ulog-keep-count", "1", "-log", "log"}}
 	store := func(server *ktproc.Server, from, to int) {
 		t.Helper()

@@ -39,7 +39,7 @@ func TestSnapshotOfMillions(t *testing.T) {
 	if s := os.Getenv(bigCompressors); s != "" {
 		compressors = s
 	}
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	for compressor := range strings.FieldsSeq(compressors) {
 		t.Run(compressor, func(t *testing.T) { measureSnapshot(t, bin, compressor, number(t, bigEnv+"_RECORDS", bigRecords)) })
 	}

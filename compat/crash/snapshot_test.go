@@ -25,7 +25,7 @@ const snapshotKills = 4
 // TestKillWithSnapshots kills servers that have databases in memory, snapshots and an update log.
 // All records must come back.
 func TestKillWithSnapshots(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	for i, compressor := range []string{"none", "zlib"} {
 		t.Run(compressor, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
 	v := &victim{work: shortWork, rng: rand.New(rand.NewPCG(uint64(seed), 7)), opts: ktproc.Options{
-		Bin:  ktproc.Build(t, "ktserver"),
+		Bin:  ktproc.BuildPlain(t, "ktserver"),
 		Dir:  t.TempDir(),
 		Args: []string{"-ls", "-bgs", ".", "-bgsi", "100", "-ulog", "ul", "-sid", "7", "-ulim", "16k"},
 		DBs:  []string{":", "a.kct", "%", "b.kch"},
@@ -73,7 +73,7 @@ func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 func TestKillDuringRestore(t *testing.T) {
 	const records = 60_000
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	o := ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-ls", "-bgs", ".", "-bgsi", "0"}, DBs: []string{"a.kct"}}
+	o := ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: dir, Args: []string{"-ls", "-bgs", ".", "-bgsi", "0"}, DBs: []string{"a.kct"}}
 	writeSnapshot(t, dir, records)
 	file := filepath.Join(dir, "a.kct")
 	limit := 20 * time.Millisecond
@@ -109,7 +109,7 @@ func writeSnapshot(t *testing.T, dir string, records int) {
 // TestRestartKeepsTheSchedule restarts a server by a signal: snapshots go on being taken.
 func TestRestartKeepsTheSchedule(t *testing.T) {
 	dir := t.TempDir()
-	o := ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-bgs", ".", "-bgsi", "0.1", "-log", "log"}, DBs: []string{":"}}
+	o := ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: dir, Args: []string{"-bgs", ".", "-bgsi", "0.1", "-log", "log"}, DBs: []string{":"}}
 	server := ktproc.Start(t, o)
 	taken := func(records int64) func() bool {
 		return func() bool {
@@ -140,7 +140,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 // its expiration time.
 func TestSnapshotsHoldWhatClientsStored(t *testing.T) {
 	dir := t.TempDir()
-	o := ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-bgs", "."}, DBs: []string{"%"}}
+	o := ktproc.Options{Bin: ktproc.BuildPlain(t, "ktserver"), Dir: dir, Args: []string{"-bgs", "."}, DBs: []string{"%"}}
 	server := ktproc.Start(t, o)
 	c, err := dial(server.Addr())
 	require.NoError(t, err)

@@ -275,7 +275,7 @@ func lockOnce(addr string) (token uint64) {
 // primary, the quota's amounts must add up on both servers, and no number and no fencing token may
 // come twice or descend, although both servers have the same server number.
 func TestTheStandbyTakesOver(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	for _, row := range []struct {
 		name  string
 		quiet bool // the standby has everything when the primary is killed: nothing is lost
