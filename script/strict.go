@@ -16,7 +16,7 @@ import (
 //	f LF (g or h)()           a call whose parenthesis begins a line: the line break could also
 //	                          end a statement, and Lua 5.1 refuses to choose
 //
-// numberPattern matches the numbers of Lua 5.1. Any other token that begins like one is malformed.
+// Refusals that need the syntax tree are in rewriter. tooDeep refuses what the parser must not see.
 
 // numberPattern matches the numbers of Lua 5.1. Any other token that begins like one is malformed.
 var numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)
@@ -173,11 +173,6 @@ func tooDeep(source string) (deep bool, wrong string, at int) {
 func isOperand(token string) bool {
 	c := token[0]
 	return isName(token) || isNumber(token) || c == '"' || c == '\'' || c == '[' && len(token) > 1
-}
-
-// isNumber reports whether a token is a number, maybe a malformed one.
-func isNumber(token string) bool {
-	return isDigit(token[0]) || token[0] == '.' && len(token) > 1 && isDigit(token[1])
 }
 
 // isName reports whether a token is a name, and no keyword.

@@ -23,7 +23,7 @@ func nextToken(text string) string {
 		return text[:wordEnd(text, 1)]
 	case c == '"' || c == '\'':
 		return text[:quotedEnd(text, c)]
-	case isDigit(c) || c == '.' && len(text) > 1 && isDigit(text[1]):
+	case isNumber(text):
 		return text[:numberEnd(text)]
 	case strings.HasPrefix(text, "--"):
 		if end := longEnd(text, len("--")); end > 0 {
@@ -53,6 +53,11 @@ func wordEnd(text string, at int) int {
 }
 
 func isWord(c byte) bool { return c == '_' || isLetter(c) || isDigit(c) }
+
+// isNumber reports whether a text begins with a number, maybe a malformed one.
+func isNumber(text string) bool {
+	return isDigit(text[0]) || text[0] == '.' && len(text) > 1 && isDigit(text[1])
+}
 
 func numberEnd(text string) int {
 	at := 1
