@@ -326,14 +326,21 @@ func TestCutEndsRests(t *testing.T) {
 	}
 }
 
-// A connection that rests for too long is closed, and no other.
+// A connection that rests for too long is closed, and no other. The limit begins while its request is
+// answered: one that began before could end it on a slow machine before it has asked.
 func TestRestsHaveALimit(t *testing.T) {
-	s := startLoops(t, 1, say)
+	var limits atomic.Pointer[netio.Limits]
+	s := startLoops(t, 1, func(c *netio.Conn, line string) {
+		if line == "limit" {
+			limits.Load().SetIdle(time.Millisecond)
+		}
+		say(c, line)
+	})
+	limits.Store(s.limits)
 	unlimited := s.dial()
 	unlimited.ask("x")
 	require.Eventually(t, s.last.Load().Parked, patience, time.Millisecond)
-	s.limits.SetIdle(time.Millisecond)
-	s.dial().ask("x")
+	s.dial().ask("limit")
 	require.ErrorIs(t, <-s.ends, os.ErrDeadlineExceeded)
 	s.limits.SetIdle(0)
 	unlimited.ask("y")
