@@ -23,9 +23,11 @@ type party struct {
 }
 
 // pairs compares requests that have an equal: -oas with redis-server that syncs each set,
-// memcached's protocol with memcached, and /apply with a GET of the same server. Both sides are
-// loaded in turns by a volley, as fast as they can. The medians of the rounds count, for the rate
-// and for the processor time, which says more on a machine that others use too.
+// memcached's protocol with memcached, /apply with a GET of the same server, and a lock with a GET
+// and with a token of redis. The last row is of redis alone, and tells what the machine leaves of a
+// rate when each request waits for another one. Both sides are loaded in turns by a volley, as fast
+// as they can. The medians of the rounds count, for the rate and for the processor time, which says
+// more on a machine that others use too.
 func (b *bench) pairs() error {
 	b.table(fmt.Sprintf("Pairs, %d connections, medians of %d runs of %s in turns", pairConns, pairRounds, b.length),
 		"requests", "compared with", "requests/s", "of the other", "ratio", "server CPU, µs/request", "of the other", "ratio")
@@ -45,17 +47,21 @@ func (b *bench) allPairs() [][2]party {
 	get := party{name: "`GET /key`", bin: b.server, args: services, prepare: &filled, requests: httpGet(smallKeys)}
 	synced := party{"set, `.kct` with `-ulog -oas`", b.server, ours(append(log, "-oas", "$DIR/a.kct")...), 0, nil, httpSet(smallKeys)}
 	always := redisRival("redis, `appendfsync always`", "yes", "always")
+	token, volatile := redisTokenThere(), redisRival("", "no", "no")
+	waiting := party{name: "redis, a token that all wait for", bin: volatile.bin, args: volatile.args, prepare: &token, requests: redisToken()}
 	locks := ours(append(log, "-services", "$DIR/services.kct", "-lock-port", "$PORT1", ":")...)
 	memcache := ours("-memcache-port", "$PORT1", ":")
 	theirs := []string{"-l", "127.0.0.1", "-p", "$PORT", "-U", "0", "-u", "nobody", "-m", "1024"}
 	set, fetch := memcachedSet(smallKeys), memcachedGet(smallKeys)
 	return [][2]party{
-		{synced, {always.name, always.bin, always.args, 0, nil, always.set}},
+		{synced, {name: always.name, bin: always.bin, args: always.args, requests: always.set}},
 		{{"memcached set, `:`", b.server, memcache, 1, nil, set}, {"memcached", "memcached", theirs, 0, nil, set}},
 		{{"memcached get, `:`", b.server, memcache, 1, &set, fetch}, {"memcached", "memcached", theirs, 0, &set, fetch}},
 		{{"`/apply?amt=1`", b.server, services, 2, nil, httpPath("/apply?amt=1")}, get},
 		{{"`lock` and `release`, one key, which all wait for", b.server, locks, 1, nil, lockOne()},
 			{name: "`GET /key`", bin: b.server, args: locks, prepare: &filled, requests: httpGet(smallKeys)}},
+		{{"the same", b.server, locks, 1, nil, lockOne()}, waiting},
+		{waiting, {name: "redis, `GET`", bin: volatile.bin, args: volatile.args, prepare: &volatile.set, requests: volatile.get}},
 	}
 }
 

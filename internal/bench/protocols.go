@@ -134,6 +134,31 @@ func lockOne() protocol {
 	}}
 }
 
+// redisToken takes a token for which all connections wait, and puts it back: what programs without
+// a lock server make of redis. The token is the only member of a sorted set, since to put it back
+// twice would not make two of it.
+func redisToken() protocol {
+	words := [2]string{"*3\r\n$8\r\nBZPOPMIN\r\n$5\r\ntoken\r\n$1\r\n0\r\n", "*4\r\n$4\r\nZADD\r\n$5\r\ntoken\r\n$1\r\n0\r\n$1\r\nx\r\n"}
+	taken := lineReply("*3\r\n$5\r\ntoken\r\n$1\r\nx\r\n$1\r\n0\r\n")
+	back := lineReply(":1\r\n")
+	return protocol{inTwos: true, request: func(out []byte, s shot) []byte {
+		return append(out, words[s.number%2]...)
+	}, reply: func(in []byte) (int, error) {
+		if in[0] == ':' {
+			return back(in)
+		}
+		return taken(in)
+	}}
+}
+
+// redisTokenThere puts the token of redisToken there.
+func redisTokenThere() protocol {
+	put := redisToken().request(nil, shot{number: 1})
+	return protocol{request: func(out []byte, _ shot) []byte { return append(out, put...) }, reply: func(in []byte) (int, error) {
+		return bytes.IndexByte(in, '\n') + 1, nil
+	}}
+}
+
 // lineReply wants this reply and nothing else.
 func lineReply(want string) func([]byte) (int, error) {
 	return func(in []byte) (int, error) {
