@@ -32,7 +32,8 @@ func figuresWith(loops func() *netio.Loops) func() (cores, error) {
 		sum, err := readCores("/proc")
 		all := loops()
 		sum.awake, sum.served = all.Awake(), all.Served()
-		sum.slept, sum.synced = all.Syncing()
+		syncs := all.Syncing()
+		sum.slept, sum.synced = syncs.Slept, syncs.Most
 		return sum, err
 	}
 }

@@ -46,17 +46,18 @@ const (
 // With -oas there are spare processors, too. The leader of a group waits in an fsync most of the
 // time, with a processor that Go takes away from it only after a while. But where the disk is so
 // quick that the leader of a loop of connections waits for it itself (netio, syncs.go), nobody has
-// anything to do meanwhile, and threads that look for work would only get into its way.
+// anything to do meanwhile, and threads that look for work would only get into its way. See calm for
+// a server that has one processor then.
 type processors struct {
-	syncEach bool                               // groups wait for the disk
-	onDisk   bool                               // there may be spare processors
-	usage    func() usage                       // of the process so far
-	asked    func() uint64                      // pages that scans have asked the system for so far; nil: there are no files
-	cores    func() (cores, error)              // figures of the threads so far
-	syncing  func() (slept, most time.Duration) // of leaders of loops, for the disk, so far
-	number   func() int                         // of processors now
-	change   func(spare bool, fewer int)        // sets the number
-	beats    *pace                              // of calls of beat
+	syncEach bool                        // groups wait for the disk
+	onDisk   bool                        // there may be spare processors
+	usage    func() usage                // of the process so far
+	asked    func() uint64               // pages that scans have asked the system for so far; nil: there are no files
+	cores    func() (cores, error)       // figures of the threads so far
+	syncing  func() netio.Syncing        // of leaders of loops, so far
+	number   func() int                  // of processors now
+	change   func(spare bool, fewer int) // sets the number
+	beats    *pace                       // of calls of beat
 
 	mu    sync.Mutex    // protects the fields below
 	spare bool          // there are spare processors
@@ -64,9 +65,10 @@ type processors struct {
 	known usage         // at the latest look
 	at    time.Time     // of the latest look
 	until time.Time     // the spare processors stay until then
-	slept time.Duration // in fsyncs, at the latest look
+	syncs netio.Syncing // at the latest look
 	led   time.Time     // leaders of loops wait for the disk for a part of the time, until then
 	crowd crowd
+	calm  calm
 
 	works  atomic.Int32  // checkpoints that work
 	worked atomic.Int64  // when the latest one ended, as nanoseconds since 1970
@@ -75,8 +77,9 @@ type processors struct {
 
 // usage is what the system counts of this process.
 type usage struct {
-	faults int64         // pages that were read from the disk because they were touched; in known, or asked for by a scan
-	ran    time.Duration // on all cores
+	faults   int64         // pages that were read from the disk because they were touched; in known, or asked for by a scan
+	ran      time.Duration // on all cores
+	switches int64         // of threads that had to wait
 }
 
 // newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is.
@@ -88,7 +91,7 @@ func newProcessors(syncEach bool, loops func() *netio.Loops) *processors {
 	p := &processors{syncEach: syncEach, beats: newPace(), begins: make(chan struct{}, 1)}
 	p.usage, p.change = usageSoFar, useProcessors
 	p.cores = figuresWith(loops)
-	p.syncing = func() (slept, most time.Duration) { return loops().Syncing() }
+	p.syncing = func() netio.Syncing { return loops().Syncing() }
 	p.number = func() int { return runtime.GOMAXPROCS(0) }
 	return p
 }
@@ -168,14 +171,20 @@ func (p *processors) look(now time.Time) {
 	if p.known.faults >= last.faults+coldPages {
 		p.until = now.Add(coldFor)
 	}
-	slept, _ := p.syncing()
-	if d := slept - p.slept; d > 0 && float64(d) >= hardly*float64(now.Sub(at)) {
+	syncs := p.syncs
+	p.syncs = p.syncing()
+	if d := p.syncs.Slept - syncs.Slept; d > 0 && float64(d) >= hardly*float64(now.Sub(at)) {
 		p.led = now.Add(coldFor)
 	}
-	p.slept = slept
 	if p.onDisk && (p.syncEach && now.After(p.led) || now.Before(p.until)) {
 		p.crowd = crowd{}
 		p.set(true, 0)
+		p.listen(now)
+		return
+	}
+	if p.calm.look(now, int64(p.syncs.Count-syncs.Count), p.known.switches-last.switches, !p.spare && p.number() == 1) {
+		p.crowd.begun = time.Time{} // its window would know nothing of this
+		p.set(p.fewer == 0 && p.number() == 1 || p.spare, 0)
 		p.listen(now)
 		return
 	}
@@ -229,5 +238,5 @@ func usageSoFar() usage {
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return usage{} // fails never
 	}
-	return usage{int64(u.Majflt), time.Duration(u.Utime.Nano() + u.Stime.Nano())}
+	return usage{int64(u.Majflt), time.Duration(u.Utime.Nano() + u.Stime.Nano()), int64(u.Nvcsw)}
 }

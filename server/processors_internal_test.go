@@ -8,29 +8,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/netio"
 )
 
 // pretended are processors on a machine that a test describes.
 type pretended struct {
 	*processors
-	now    time.Time
-	faults int64
-	synced time.Duration
-	sum    cores
-	err    error
-	asked  int // for figures of the threads
-	number int
-	own    int     // what Go chooses
-	others float64 // busy threads of others
+	now              time.Time
+	faults, switches int64
+	synced           netio.Syncing
+	sum              cores
+	err              error
+	asked            int // for figures of the threads
+	number           int
+	own              int     // what Go chooses
+	others           float64 // busy threads of others
 }
 
 func pretend(own int) *pretended {
 	m := &pretended{now: time.Unix(1000, 0), own: own, number: own, others: 1}
 	m.processors = &processors{
-		usage:   func() usage { return usage{m.faults, m.sum.ran} },
+		usage:   func() usage { return usage{m.faults, m.sum.ran, m.switches} },
 		cores:   func() (cores, error) { m.asked++; return m.sum, m.err },
 		number:  func() int { return m.number },
-		syncing: func() (slept, most time.Duration) { return m.synced, 0 },
+		syncing: func() netio.Syncing { return m.synced },
 		beats:   newPace(), begins: make(chan struct{}, 1),
 	}
 	m.processors.change = func(spare bool, fewer int) {
@@ -108,12 +110,13 @@ func TestSpareProcessorsStayWhilePagesAreCold(t *testing.T) {
 	require.Equal(t, 3, look(0))
 	require.Equal(t, 3, m.pass(time.Minute, 0.9, 1, 0.1), "nor does a crowd take them")
 	require.Equal(t, 4, changes)
-	m.synced += time.Millisecond
+	m.synced.Slept += time.Millisecond
 	require.Equal(t, 3, look(processorsEvery), "the leader of a loop has waited for the disk itself, once")
-	m.synced += processorsEvery / 2
+	m.synced.Slept += processorsEvery / 2
 	require.Equal(t, 2, look(processorsEvery), "it does so for a part of the time")
-	require.Equal(t, 2, look(coldFor))
-	require.Equal(t, 3, look(time.Millisecond))
+	require.Equal(t, 2, look(coldFor-2*processorsEvery))
+	require.Equal(t, 2, look(processorsEvery))
+	require.Equal(t, 3, look(processorsEvery+time.Millisecond))
 }
 
 // So they do with pages that a scan has asked for, which the system does not count as faults.

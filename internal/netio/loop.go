@@ -105,8 +105,9 @@ type Loops struct {
 	loops   []*loop
 	turns   turns
 	awake   atomic.Int64  // nanoseconds of vigils
-	slept   atomic.Int64  // nanoseconds in which leaders waited for the disk
-	syncing atomic.Int64  // of that, for updates that were most of their work
+	syncs   atomic.Uint64 // waits of leaders for the disk
+	slept   atomic.Int64  // nanoseconds in them
+	syncing atomic.Int64  // nanoseconds of leaders and settlers, for updates that were most of the work
 	next    atomic.Uint32 // place of the next connection
 	used    atomic.Uint32 // so many of loops are used
 	asleep  atomic.Bool   // watch rests

@@ -72,7 +72,9 @@ func (s *settler) next() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.conns, l.unsynced, s.sent = l.unsynced, s.conns[:0], 0
-	l.settling = len(s.conns) > 0
+	if l.settling = len(s.conns) > 0; l.settling {
+		l.syncs.begin(len(s.conns), l.turn)
+	}
 	return l.settling
 }
 

@@ -19,7 +19,8 @@ import (
 //
 // On a quick disk the leader waits itself, and not before it must: when a round is over, it asks
 // for more news, without a wait, and serves what has come. When nothing has come, or after
-// mostGather, it syncs the log once and sends all replies.
+// mostGather, it syncs the log once and sends all replies. Where most of what it serves waits for
+// the disk anyhow, a disk is quick that takes twice as long: few others stand still with them.
 //
 //	leader   serve A B C │ news? D E: serve │ news? F: serve │ none: fsync, replies of A to F
 //
@@ -38,18 +39,28 @@ import (
 type syncs struct {
 	usual   time.Duration // smoothed time of a wait for the disk of the loop's log
 	leading bool          // the leader sends replies that waited for the disk
-	most    bool          // most of what it has served waits with them
-	served  uint64        // turn at the sync before
+	most    bool          // they were most of what was served since the sync before
+	served  uint64        // turn at that sync
 	since   time.Time     // when it began to ask for more; zero: it does not
 	waiting int           // replies that waited then
 }
 
 const (
 	quickDisk  = 500 * time.Microsecond // a leader waits that long
-	slowDisk   = 2 * quickDisk          // of a disk that is not known, or for which a leader has waited too long
+	fairDisk   = 2 * quickDisk          // if most of its work waits with it
+	slowDisk   = 2 * fairDisk           // of a disk that is not known, or for which a leader has waited too long
 	mostGather = 500 * time.Microsecond // from the first reply that waits to the fsync
 	syncWeight = 8                      // so many waits make the smoothed time
 )
+
+// quick reports whether the leader waits for the disk itself.
+func (s *syncs) quick() bool { return s.usual <= quickDisk || s.most && s.usual <= fairDisk }
+
+// begin notes that a sync begins for so many of the replies that wait, and the turn.
+func (s *syncs) begin(replies int, turn uint64) {
+	// Each has had a turn when it was served, and those that a leader has sent had one for their reply.
+	s.most, s.served = 3*uint64(replies) >= turn-s.served, turn
+}
 
 // gathers reports whether replies that wait for the disk wait for more requests first: as long as
 // each round brings more replies that wait. The caller is the leader, at the end of a round, and
@@ -57,7 +68,7 @@ const (
 func (l *loop) gathers() bool {
 	s := &l.syncs
 	n := len(l.unsynced)
-	if n == 0 || l.settling || s.usual > quickDisk {
+	if n == 0 || l.settling || !s.quick() {
 		s.since = time.Time{}
 		return false
 	}
@@ -78,11 +89,10 @@ func (l *loop) gathers() bool {
 func (l *loop) leadSync() bool {
 	s := &l.syncs
 	n := len(l.unsynced)
-	if n == 0 || l.settling || s.usual > quickDisk {
+	if n == 0 || l.settling || !s.quick() {
 		return false
 	}
-	// Each has had a turn when it was served, and those of the sync before had one for their reply.
-	s.most, s.served = 3*uint64(n) >= l.turn-s.served, l.turn
+	s.begin(n, l.turn)
 	l.owing, l.unsynced = l.unsynced, l.owing
 	s.leading = true
 	return true
@@ -137,19 +147,27 @@ func (l *loop) synced(log any, d time.Duration, term uint64) {
 	if log == l.disk {
 		l.syncs.usual += (d - l.syncs.usual) / syncWeight
 	}
-	if term == l.term && l.syncs.leading {
+	leads := term == l.term && l.syncs.leading
+	if leads {
 		l.all.slept.Add(int64(d))
-		if l.syncs.most {
-			l.all.syncing.Add(int64(d))
-		}
+		l.all.syncs.Add(1)
+	}
+	if (leads || term == 0) && l.syncs.most {
+		l.all.syncing.Add(int64(d))
 	}
 }
 
-// Syncing returns the time that leaders have waited for the disk, and how much of that was for
-// updates that were most of their work.
-func (all *Loops) Syncing() (slept, most time.Duration) {
+// Syncing says how loops have waited for the disk so far.
+type Syncing struct {
+	Count uint64        // waits of leaders
+	Slept time.Duration // in them
+	Most  time.Duration // of leaders and settlers, for updates that were most of the work
+}
+
+// Syncing returns how the loops have waited for the disk.
+func (all *Loops) Syncing() Syncing {
 	if all == nil {
-		return 0, 0
+		return Syncing{}
 	}
-	return time.Duration(all.slept.Load()), time.Duration(all.syncing.Load())
+	return Syncing{all.syncs.Load(), time.Duration(all.slept.Load()), time.Duration(all.syncing.Load())}
 }

@@ -92,6 +92,36 @@ func TestASlowDiskHasASettler(t *testing.T) {
 	require.True(t, conns[0].leadsSync())
 }
 
+// A leader waits for a disk that takes longer only where most of its work waits with it.
+func TestWhoWaitsForAFairDisk(t *testing.T) {
+	for _, c := range []struct {
+		usual  time.Duration
+		others int
+		leads  bool
+	}{{quickDisk + 1, 0, true}, {fairDisk, 4, true}, {fairDisk, 5, false}, {fairDisk + 1, 0, false}, {quickDisk, 5, true}} {
+		l, conns, _ := leaderOf(t, 2)
+		served := make(chan struct{})
+		for _, conn := range conns {
+			conn.resume = func() { served <- struct{}{} }
+		}
+		l.syncs.usual = slowDisk
+		l.turn = uint64(2 + c.others)
+		l.unsynced = append(l.unsynced, conns...)
+		l.mu.Lock()
+		l.settle()
+		l.mu.Unlock()
+		<-served
+		<-served
+		l.all.work.Wait()
+		l.syncs.usual = c.usual
+		l.unsynced = append(l.unsynced, conns[0])
+		l.mu.Lock()
+		require.Equal(t, c.leads, l.gathers(), c)
+		require.Equal(t, c.leads, l.leadSync(), c)
+		l.mu.Unlock()
+	}
+}
+
 // A leader whose wait is long loses the leadership. A settler has the replies that are left, and
 // those that come next.
 func TestASettlerGoesOnForALeaderThatWaits(t *testing.T) {
@@ -129,8 +159,13 @@ func TestWhatLeadersWaitFor(t *testing.T) {
 		require.Same(t, conns[0], l.take(1))
 		l.synced(l.disk, time.Millisecond, 1)
 		l.synced(l.disk, time.Second, 7) // somebody who has lost the leadership
-		slept, most := l.all.Syncing()
-		require.Equal(t, time.Millisecond, slept)
-		require.Equal(t, c.most, most == slept, "%d others", c.others)
+		want := Syncing{Count: 1, Slept: time.Millisecond}
+		if c.most {
+			want.Most = time.Millisecond
+		}
+		require.Equal(t, want, l.all.Syncing(), "%d others", c.others)
+		l.synced(l.disk, 2*time.Millisecond, 0) // a settler
+		want.Most *= 3
+		require.Equal(t, want, l.all.Syncing(), "%d others", c.others)
 	}
 }
