@@ -34,7 +34,7 @@ func TestCountersOfAnotherServer(t *testing.T) {
 				_, _ = io.WriteString(socket, reply)
 				_, _ = io.Copy(io.Discard, socket)
 			}()
-			c, err := client.DialCounters(t.Context(), l.Addr().String(), client.Options{Timeout: 200 * time.Millisecond})
+			c, err := client.DialCounters(t.Context(), l.Addr().String(), client.Options{Timeout: 2 * time.Second})
 			require.NoError(t, err)
 			_, err = c.Get(t.Context(), "n")
 			require.ErrorIs(t, err, client.ErrNetwork)

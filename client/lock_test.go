@@ -50,7 +50,7 @@ func TestALockServerThatSaysNothing(t *testing.T) {
 // What a server does not confirm is lost before it can be another's.
 func TestALockThatIsNotConfirmedIsLost(t *testing.T) {
 	renewals := 0
-	locks := fakeLocks(t, time.Second, func(line string) string {
+	locks := fakeLocks(t, 30*time.Second, func(line string) string {
 		if strings.HasPrefix(line, "lock-fenced k 1 0 1") {
 			return "GRANTED 1 0 k 1 7\n"
 		}
@@ -79,7 +79,7 @@ func TestALockThatExpiresInTheMomentOfItsRelease(t *testing.T) {
 		{"RENEWED 1 0 k 30 7\nRELEASED 0 0 k\n", nil},
 		{"RELEASED 0 1 k\nEXPIRED 1 0 k\nNOT_RELEASED 1 0 k\n", client.ErrLockLost},
 	} {
-		locks := fakeLocks(t, time.Second, func(line string) string {
+		locks := fakeLocks(t, 30*time.Second, func(line string) string {
 			word, _, _ := strings.Cut(line, " ")
 			return map[string]string{"lock-fenced": "GRANTED 1 0 k 30 7\n", "renew": "RENEWED 1 0 k 30 7\n",
 				"release": row.told, "status": "STATUS 0 0 k\n"}[word]
@@ -92,13 +92,13 @@ func TestALockThatExpiresInTheMomentOfItsRelease(t *testing.T) {
 
 func TestLocksOfAnotherServer(t *testing.T) {
 	for _, answer := range []string{"INVALID_COMMAND\n", "NO_TOKEN 0 0 k\n", "GRANTED 1 0 k 30\n", "GRANTED 1 0 k 30 x\n", "\n"} {
-		_, err := fakeLocks(t, time.Second, func(string) string { return answer }).Acquire(t.Context(), "k", client.LockOptions{})
+		_, err := fakeLocks(t, 30*time.Second, func(string) string { return answer }).Acquire(t.Context(), "k", client.LockOptions{})
 		require.ErrorContains(t, err, "lock server: ", answer)
-		_, err = fakeLocks(t, time.Second, func(string) string { return answer }).Status(t.Context(), "k")
+		_, err = fakeLocks(t, 30*time.Second, func(string) string { return answer }).Status(t.Context(), "k")
 		require.ErrorContains(t, err, "lock server: ", answer)
-		_, err = fakeLocks(t, time.Second, func(string) string { return answer }).List(t.Context(), "k")
+		_, err = fakeLocks(t, 30*time.Second, func(string) string { return answer }).List(t.Context(), "k")
 		require.ErrorContains(t, err, "lock server: ", answer)
-		err = fakeLocks(t, time.Second, func(string) string { return answer }).Cancel(t.Context(), "k", "x")
+		err = fakeLocks(t, 30*time.Second, func(string) string { return answer }).Cancel(t.Context(), "k", "x")
 		require.ErrorContains(t, err, "lock server: ", answer)
 	}
 	silent := fakeLocks(t, 50*time.Millisecond, func(string) string { return "" })

@@ -93,7 +93,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 		for _, repeat := range []bool{false, true} {
 			t.Run(fmt.Sprint(tc.name, " ", repeat), func(t *testing.T) {
 				f := newFake(t, primary)
-				cl := clientOf(t, client.Options{RepeatUpdates: repeat}, f.addr, a.addr)
+				cl := clientOf(t, client.Options{RepeatUpdates: repeat, CheckTime: time.Hour}, f.addr, a.addr)
 				a.role.Store(&none)
 				require.NoError(t, cl.Connect(ctx)) // finds the one that ends connections
 				f.role.Store(&none)

@@ -57,7 +57,7 @@ func TestGoldensThroughAFollower(t *testing.T) {
 					if row := listed[c.id()]; row.later {
 						t.Skip(row.reason)
 					}
-					if bad := listed.verdict(c.id(), r.run(&c)); bad != "" {
+					if bad := listed.verdict(c.id(), r.runInTime(&c)); bad != "" {
 						t.Error(bad)
 					}
 				})

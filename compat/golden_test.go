@@ -56,7 +56,7 @@ func longestFirst(cases map[string][]goldenCase) []string {
 }
 
 func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, listed differences, sum *tally) {
-	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, (*runner).run, listed, sum)
+	replayCases(t, startProfile(t, bin, p), len(p.DBs), cases, (*runner).runInTime, listed, sum)
 }
 
 // replayCases replays cases in their order with run, and stops the server.

@@ -256,7 +256,7 @@ func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern 
 	for i := range conns {
 		conns[i] = h.dial(t, h.server.Port)
 	}
-	patience := 5 * time.Second
+	patience := 15 * time.Second
 	if h.part == 1 {
 		patience *= 4
 	}

@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -40,6 +42,7 @@ func (l *life) signal(t *testing.T) (difference string) {
 		half.send("POST /rp", 0, 0)
 		awaitLines(t, l.server.Output, connected, 4)
 	}
+	l.awaitRead(t, waiter)
 	time.Sleep(100 * time.Millisecond) //lint:sleep nothing tells from outside that a request has begun to wait
 	l.server.Signal(t, signalNamed(t, l.Name))
 	if l.ExitCode == 0 {
@@ -48,6 +51,21 @@ func (l *life) signal(t *testing.T) (difference string) {
 	}
 	idle.awaitEOF(t, answerLimit)
 	return l.exit(t)
+}
+
+// awaitRead waits until the server has read what a client has sent.
+func (l *life) awaitRead(t *testing.T, c *replayConn) {
+	t.Helper()
+	const table = "/proc/net/tcp" // of each socket: number, address, address of the other end, state, bytes to be sent and read
+	of := fmt.Sprintf(":%04X 0100007F:%04X ", l.server.Port, c.LocalAddr().(*net.TCPAddr).Port)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(table)
+		if os.IsNotExist(err) {
+			return true // no Linux
+		}
+		_, socket, found := strings.Cut(string(text), of)
+		return found && strings.Contains(strings.SplitN(socket, " ", 3)[1], ":00000000")
+	}, answerLimit, time.Millisecond)
 }
 
 // restart sends USR1 to a server whose log has been renamed.

@@ -207,7 +207,7 @@ func TestReadersWithoutPendingWait(t *testing.T) {
 // TestReaderWritesTheLog: in the default mode nothing is told before it is written either, which
 // kill -9 would take.
 func TestReaderWritesTheLog(t *testing.T) {
-	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
+	c := mustOpen(t, Options{LogDir: t.TempDir(), SyncInterval: time.Hour}, "%") // else a sync may come first
 	d := c.DB(0)
 	var writer, reader Pending // the writer's connection has pipelined requests, and has not waited yet
 	require.NoError(t, d.Set(&writer, []byte("order 1"), []byte("paid"), record.Never))

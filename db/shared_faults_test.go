@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -209,20 +210,24 @@ func TestALostPastWithoutAnAnswer(t *testing.T) {
 // Two procedures on two servers, each in a transaction of the database that the other one wants, do
 // not wait for each other for ever.
 func TestACircleOverServers(t *testing.T) {
-	place := mem.New(mem.Options{})
-	var all []*Catalog
-	for i := range 2 {
-		all = append(all, mustOpen(t, Options{Shared: place.Server(fmt.Sprint(i)), Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "a", "b"))
-	}
-	for i, c := range all {
-		tx, err := c.DB(i).Begin(nil, false)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, tx.Abort()) }()
-	}
-	for i, c := range all {
-		_, err := c.DB(1-i).Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
-		require.ErrorContains(t, err, "another server has the database for a transaction")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		place := mem.New(mem.Options{})
+		var all []*Catalog
+		for i := range 2 {
+			e := place.Server(fmt.Sprint(i))
+			t.Cleanup(func() { require.NoError(t, e.Close()) })
+			all = append(all, mustOpen(t, Options{Shared: e, Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "a", "b"))
+		}
+		for i, c := range all {
+			tx, err := c.DB(i).Begin(nil, false)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, tx.Abort()) }()
+		}
+		for i, c := range all {
+			_, err := c.DB(1-i).Accept(&Pending{Lingers: true}, []byte("k"), storing("v"))
+			require.ErrorContains(t, err, "another server has the database for a transaction")
+		}
+	})
 }
 
 // A transaction that the closing server aborts while it waits for the engine's lock leaves no lock.
@@ -307,22 +312,26 @@ func TestRightsWhenTheTurnComes(t *testing.T) {
 
 // The error of a bulk that was made in part does not say that nothing was changed.
 func TestABulkThatIsMadeInPart(t *testing.T) {
-	var writes atomic.Int64
-	place := mem.New(mem.Options{Faults: func(mem.Call) (f mem.Fault) {
-		if writes.Add(1) > 3 {
-			f.Kind, f.Away = engine.Undone, true
+	synctest.Test(t, func(t *testing.T) {
+		var writes atomic.Int64
+		place := mem.New(mem.Options{Faults: func(mem.Call) (f mem.Fault) {
+			if writes.Add(1) > 3 {
+				f.Kind, f.Away = engine.Undone, true
+			}
+			return f
+		}})
+		e := place.Server("0")
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		c := mustOpen(t, Options{Shared: e, Gather: gather.Options{Timeout: 50 * time.Millisecond, Lanes: 1}}, "a")
+		var recs []Record
+		for i := range 1500 {
+			recs = append(recs, Record{Key: fmt.Appendf(nil, "%d", i), Value: []byte("v"), XT: record.Never})
 		}
-		return f
-	}})
-	c := mustOpen(t, Options{Shared: place.Server("0"), Gather: gather.Options{Timeout: 50 * time.Millisecond, Lanes: 1}}, "a")
-	var recs []Record
-	for i := range 1500 {
-		recs = append(recs, Record{Key: fmt.Appendf(nil, "%d", i), Value: []byte("v"), XT: record.Never})
-	}
-	n, err := c.DB(0).SetBulk(nil, recs, false)
-	require.NotZero(t, n)
-	require.ErrorContains(t, err, fmt.Sprintf("%d of the records were stored", n))
-	require.NotContains(t, err.Error(), "nothing was changed")
-	require.True(t, dberr.Unavailable(err))
-	writes.Store(-1 << 40)
+		n, err := c.DB(0).SetBulk(nil, recs, false)
+		require.NotZero(t, n)
+		require.ErrorContains(t, err, fmt.Sprintf("%d of the records were stored", n))
+		require.NotContains(t, err.Error(), "nothing was changed")
+		require.True(t, dberr.Unavailable(err))
+		writes.Store(-1 << 40)
+	})
 }

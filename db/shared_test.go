@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -197,31 +198,35 @@ func TestATransactionKeepsOtherServersWaiting(t *testing.T) {
 // The answer of a transaction's commit never comes, as behind a firewall that has forgotten the
 // connection: the transaction has been made all the same, and others need not wait for it.
 func TestACommitWithoutAnAnswer(t *testing.T) {
-	var silent atomic.Bool
-	place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
-		if c.Name == mem.Write && silent.CompareAndSwap(true, false) {
-			f.Answer = time.Hour
-		}
-		return f
-	}})
-	c := mustOpen(t, Options{Shared: place.Server("a"), Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "x")
-	d := c.DB(0)
-	tx, err := d.Begin(nil, true)
-	require.NoError(t, err)
-	require.NoError(t, tx.DB().Set(nil, []byte("k"), []byte("1"), record.Never))
-	silent.Store(true)
-	done := make(chan error, 1)
-	go func() { done <- tx.Commit(nil) }()
-	select {
-	case err := <-done:
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		place := mem.New(mem.Options{Faults: func(c mem.Call) (f mem.Fault) {
+			if c.Name == mem.Write && silent.CompareAndSwap(true, false) {
+				f.Answer = time.Hour
+			}
+			return f
+		}})
+		e := place.Server("a")
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		c := mustOpen(t, Options{Shared: e, Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "x")
+		d := c.DB(0)
+		tx, err := d.Begin(nil, true)
 		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the transaction waits for an answer that does not come")
-	}
-	require.NoError(t, d.Append(nil, []byte("k"), []byte("2"), record.Never))
-	value, _, err := d.Get(nil, nil, []byte("k"))
-	require.NoError(t, err)
-	require.Equal(t, "12", string(value))
+		require.NoError(t, tx.DB().Set(nil, []byte("k"), []byte("1"), record.Never))
+		silent.Store(true)
+		done := make(chan error, 1)
+		go func() { done <- tx.Commit(nil) }()
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("the transaction waits for an answer that does not come")
+		}
+		require.NoError(t, d.Append(nil, []byte("k"), []byte("2"), record.Never))
+		value, _, err := d.Get(nil, nil, []byte("k"))
+		require.NoError(t, err)
+		require.Equal(t, "12", string(value))
+	})
 }
 
 // The visitor of a script runs once, whatever fails, and no group of others waits in its lane for
@@ -320,36 +325,39 @@ func bulkOf(d *DB, n int, atomic bool) error {
 
 // An engine that is away is said to be away, and its return is noticed.
 func TestAnEngineThatIsAway(t *testing.T) {
-	var gone sync.RWMutex
-	away := false
-	place := mem.New(mem.Options{Faults: func(mem.Call) (f mem.Fault) {
-		gone.RLock()
-		defer gone.RUnlock()
-		if away {
-			f.Kind, f.Away = engine.Undone, true
-		}
-		return f
-	}})
-	e := place.Server("a")
-	c := mustOpen(t, Options{Shared: e, Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "x")
-	d := c.DB(0)
-	require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), record.Never))
-	gone.Lock()
-	away = true
-	gone.Unlock()
-	err := d.Set(nil, []byte("k"), []byte("w"), record.Never)
-	require.True(t, dberr.Unavailable(err), "%v", err)
-	_, _, err = d.Get(nil, nil, []byte("k"))
-	require.True(t, dberr.Unavailable(err), "%v", err)
-	_, err = d.Count(nil)
-	require.True(t, dberr.Unavailable(err), "%v", err)
-	gone.Lock()
-	away = false
-	gone.Unlock()
-	require.Eventually(t, func() bool {
-		value, _, err := d.Get(nil, nil, []byte("k"))
-		return err == nil && string(value) == "v"
-	}, 10*time.Second, time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		var gone sync.RWMutex
+		away := false
+		place := mem.New(mem.Options{Faults: func(mem.Call) (f mem.Fault) {
+			gone.RLock()
+			defer gone.RUnlock()
+			if away {
+				f.Kind, f.Away = engine.Undone, true
+			}
+			return f
+		}})
+		e := place.Server("a")
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		c := mustOpen(t, Options{Shared: e, Gather: gather.Options{Timeout: 50 * time.Millisecond}}, "x")
+		d := c.DB(0)
+		require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), record.Never))
+		gone.Lock()
+		away = true
+		gone.Unlock()
+		err := d.Set(nil, []byte("k"), []byte("w"), record.Never)
+		require.True(t, dberr.Unavailable(err), "%v", err)
+		_, _, err = d.Get(nil, nil, []byte("k"))
+		require.True(t, dberr.Unavailable(err), "%v", err)
+		_, err = d.Count(nil)
+		require.True(t, dberr.Unavailable(err), "%v", err)
+		gone.Lock()
+		away = false
+		gone.Unlock()
+		require.Eventually(t, func() bool {
+			value, _, err := d.Get(nil, nil, []byte("k"))
+			return err == nil && string(value) == "v"
+		}, 10*time.Second, time.Millisecond)
+	})
 }
 
 // A Frozen is of one moment, with its exact number of records, and expired records go by

@@ -170,7 +170,7 @@ func TestThePrimaryDiesInTheMiddleOfCalls(t *testing.T) {
 	a := startMember(t, 1, nil)
 	b := startMember(t, 2, a)
 	c := startMember(t, 3, a)
-	cl := clientOf(t, client.Options{CheckTime: 20 * time.Millisecond}, c.way.addr, b.way.addr, a.way.addr)
+	cl := clientOf(t, client.Options{CheckTime: 20 * time.Millisecond, FindTime: 2 * patience}, c.way.addr, b.way.addr, a.way.addr)
 	const workers = 8
 	var acknowledged, unknown [workers]atomic.Int64
 	var unsent atomic.Int64
@@ -180,7 +180,7 @@ func TestThePrimaryDiesInTheMiddleOfCalls(t *testing.T) {
 		}
 		return n
 	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wg sync.WaitGroup
 	quit := make(chan struct{})

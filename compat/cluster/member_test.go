@@ -152,7 +152,10 @@ func (m *member) reach() history.Ports { return history.Ports{Main: m.port, Memc
 func (m *member) start(list string) {
 	t := m.cluster.t
 	t.Helper()
-	s := settings{Name: m.name, Members: list, Secret: m.cluster.secret, Memcached: m.memc, Ahead: m.ahead, Services: m.ports, Etcd: m.cluster.etcd, Certs: m.cluster.certs}
+	s := settings{Name: m.name, Members: list, Secret: m.cluster.secret, Memcached: m.memc, Ahead: m.ahead, Services: m.ports, Etcd: m.cluster.etcd, Certs: m.cluster.certs, Disk: soundTimeout}
+	if m.own {
+		s.Disk = diskTimeout
+	}
 	if !m.witness {
 		s.SID = m.index + 1
 	}

@@ -23,6 +23,7 @@ type settings struct {
 	Etcd      string
 	Certs     string        // directory; empty: plaintext
 	Ahead     time.Duration // how far its clock is ahead
+	Disk      time.Duration // how long its disk may hang
 }
 
 const variable = "GOTYCOON_CLUSTER_MEMBER"
@@ -47,7 +48,7 @@ func serve(text string) int {
 		}
 	}
 	cfg.Cluster.Name, cfg.Cluster.Members, cfg.Cluster.Advertise, cfg.Cluster.Join = "test", s.Members, s.Name, s.Members == ""
-	cfg.Cluster.Etcd, cfg.Cluster.DiskTimeout = s.Etcd, diskTimeout
+	cfg.Cluster.Etcd, cfg.Cluster.DiskTimeout = s.Etcd, s.Disk
 	cfg.Members.Secret = s.Secret
 	if s.Certs != "" {
 		cfg.TLS = certificates(s.Certs)
@@ -65,8 +66,12 @@ func serve(text string) int {
 	return server.Run(context.Background(), cfg, os.Stdout, os.Stderr)
 }
 
-// diskTimeout is how long the disk of a primary may hang: shorter than the longest misfortunes.
-const diskTimeout = 1500 * time.Millisecond
+const (
+	// diskTimeout is how long the disk of a primary may hang: shorter than the longest misfortunes.
+	diskTimeout = 1500 * time.Millisecond
+	// soundTimeout is the same for a disk that never hangs, and may be busy with other tests.
+	soundTimeout = 5 * time.Second
+)
 
 // logLimit is the size of a segment of the update log: small, so that there are many.
 const logLimit = 1 << 20

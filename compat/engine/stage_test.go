@@ -30,7 +30,7 @@ const (
 	// patience is for what must come at last.
 	patience = 60 * time.Second
 	// soon is how long servers may take to answer after the last fault has been mended.
-	soon = 20 * time.Second
+	soon = time.Minute
 
 	engineTimeout = 4 // in seconds, -engine-timeout: a busy machine may stand still for one
 )

@@ -31,7 +31,7 @@ func TestBenchMeasuresAndCleansUp(t *testing.T) {
 		{"binary", "1", "set,get,setbulk,getbulk"},
 	} {
 		clear(t)
-		r := benchAt(t, "-protocol", row.protocol, "-db", row.db, "-mix", row.mix, "-size", "0-20", "-keyed", "zipf", "-json")
+		r := benchAt(t, "-time", "1", "-protocol", row.protocol, "-db", row.db, "-mix", row.mix, "-size", "0-20", "-keyed", "zipf", "-json")
 		require.Zero(t, r.exit, r.stderr)
 		require.Empty(t, r.stderr)
 		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
@@ -123,7 +123,7 @@ func withMemcached(t *testing.T) (data, memcached string) {
 
 func TestBenchOverMemcached(t *testing.T) {
 	data, memcached := withMemcached(t)
-	args := []string{"bench", "-port", memcached, "-protocol", "memcached", "-time", "0.05", "-keys", "50", "-bulk", "5", "-mix", "set,get,increment,setbulk,getbulk", "-json"}
+	args := []string{"bench", "-port", memcached, "-protocol", "memcached", "-time", "1", "-keys", "50", "-bulk", "5", "-mix", "set,get,increment,setbulk,getbulk", "-json"}
 	r := command(t, "", args...)
 	require.Zero(t, r.exit, r.stderr)
 	require.Equal(t, 6, strings.Count(r.stdout, `"missing":0,`))
@@ -149,7 +149,7 @@ func TestHotKeysOfMemcached(t *testing.T) {
 		}
 	}
 	request(0)
-	text := watching(t, request, "hotkeys", "-port", data, "-time", "0.1", "-protocol", "memcached")
+	text := watching(t, request, "hotkeys", "-port", data, "-time", "2", "-protocol", "memcached")
 	var x, y int
 	_, err = fmt.Sscanf(text, "%d\t:\tx\n%d\t:\ty\n", &x, &y)
 	require.NoError(t, err, text)

@@ -185,7 +185,7 @@ func TestFeedNoticesSilence(t *testing.T) {
 	asked := make(chan uint64, 10)
 	go serveSilently(l, asked)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	stdout, stderr, stop := background(t, "slave", "-host", "127.0.0.1", "-port", port, "-uw", "-tout", "0.2")
+	stdout, stderr, stop := background(t, "slave", "-host", "127.0.0.1", "-port", port, "-uw", "-tout", "2")
 	for want := range uint64(3) { // the server's updates have the stamps 1, 2, …
 		select {
 		case have := <-asked:

@@ -187,7 +187,7 @@ func (h *history) check(t *testing.T) {
 				sure++
 			}
 		}
-		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(register, ops, 10*time.Second), "key %s", name)
+		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(register, ops, time.Minute), "key %s", name)
 	}
 	require.Greater(t, sure, 300)
 	require.Positive(t, unknown)

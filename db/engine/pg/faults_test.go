@@ -193,7 +193,7 @@ func TestForgottenConnections(t *testing.T) {
 	}
 	settled := func() uint64 { return g.Stats().SettledUndone + g.Stats().SettledMade }
 	for n := 0; n < times(1, 20) || n < 20 && settled() == 0; n++ { // not each time a group is under way
-		require.Eventually(t, func() bool { return done.Load() > 50 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return done.Load() > 50 }, 15*time.Second, time.Millisecond)
 		x, err := e.Begin(t.Context(), 1)
 		require.NoError(t, err)
 		_, err = e.Lane(t.Context())
@@ -202,7 +202,7 @@ func TestForgottenConnections(t *testing.T) {
 		p.forget()
 		_, err = gather.Ask(t.Context(), g, e.Lane)
 		require.NoError(t, err)
-		require.Less(t, time.Since(began), 3*time.Second, "a connection that was idle")
+		require.Less(t, time.Since(began), 15*time.Second, "a connection that was idle")
 		require.Eventually(t, func() bool { return done.Load() > before+50 }, 30*time.Second, time.Millisecond)
 		t.Logf("updates went on after %v", time.Since(began))
 		x.Abort()
@@ -210,7 +210,7 @@ func TestForgottenConnections(t *testing.T) {
 	stop.Store(true)
 	work.Wait()
 	t.Logf("slowest updates: %v", slowest)
-	require.Less(t, slices.Max(slowest[:]), 4*time.Second, "no lane waits for longer")
+	require.Less(t, slices.Max(slowest[:]), 30*time.Second, "no lane waits for longer")
 	numbers, updates := sum(t, e)
 	require.EqualValues(t, done.Load(), numbers)
 	require.EqualValues(t, done.Load(), updates)
@@ -236,7 +236,7 @@ func TestForgottenConnections(t *testing.T) {
 func TestAPoolerOfSessions(t *testing.T) {
 	p, url := newProxy(t, setUp(t))
 	p.pooler = true
-	e := open(t, url, pg.Options{Notice: 60 * time.Millisecond})
+	e := open(t, url, pg.Options{Notice: time.Second})
 	defer e.Close()
 	id := engine.GroupID{Lane: lane(t, e), Seq: 1}
 	x, err := e.Begin(t.Context(), 0)
@@ -250,7 +250,7 @@ func TestAPoolerOfSessions(t *testing.T) {
 	select {
 	case err := <-written:
 		t.Fatalf("the group did not wait: %v", err)
-	case <-time.After(400 * time.Millisecond):
+	case <-time.After(3 * time.Second): // it has been looked at twice meanwhile
 	}
 	x.Abort()
 	require.NoError(t, <-written)
@@ -366,18 +366,16 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	defer e.Close()
 	lane, err := e.Lane(t.Context())
 	require.NoError(t, err)
-	set := func(seq uint64, name string, patience time.Duration) (engine.GroupID, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
+	set := func(ctx context.Context, seq uint64, name string) (engine.GroupID, error) {
 		id := engine.GroupID{Lane: lane, Seq: seq}
 		_, err := e.Write(ctx, &engine.Group{ID: id, Changes: []engine.Change{{Key: key(name), Value: []byte("1"), XT: engine.Forever}}})
 		return id, err
 	}
-	settled, err := set(1, "before", time.Minute)
+	settled, err := set(t.Context(), 1, "before")
 	require.NoError(t, err)
 	_, err = e.Settle(t.Context(), settled)
 	require.NoError(t, err)
-	_, err = set(2, "message", time.Minute)
+	_, err = set(t.Context(), 2, "message")
 	require.NoError(t, err)
 	term, _, err := e.Leases().Hold(t.Context(), "me")
 	require.NoError(t, err)
@@ -392,10 +390,13 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	require.NoError(t, err)
 	require.False(t, found)
 	require.NoError(t, primary.Configure("synchronous_standby_names = 'nobody'"))
+	admin := direct(t, url)
 	id, n := engine.GroupID{}, uint64(2)
 	for err == nil { // until PostgreSQL has read its settings
 		n++
-		id, err = set(n, fmt.Sprint("alone", n), 200*time.Millisecond)
+		id, err = givesUp(t, admin, func(ctx context.Context) (engine.GroupID, error) {
+			return set(ctx, n, fmt.Sprint("alone", n))
+		})
 	}
 	require.Equal(t, engine.Unknown, engine.KindOf(err))
 	for range 20 {
@@ -421,10 +422,9 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := set(n+1, "cancelled", time.Minute)
+		_, err := set(t.Context(), n+1, "cancelled")
 		answer <- err
 	}()
-	admin := direct(t, url)
 	for err = nil; err == nil; {
 		run(t, admin, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 		select {
@@ -437,6 +437,35 @@ func commitsAlone(t *testing.T, primary *pgserver.Server) {
 	r, err := e.Settle(t.Context(), id)
 	require.NoError(t, err)
 	require.True(t, r.Made())
+}
+
+// givesUp writes a group, and gives up once PostgreSQL waits for its standby with it: a time limit
+// could end before the group is there.
+func givesUp(t *testing.T, admin *pgx.Conn, write func(context.Context) (engine.GroupID, error)) (engine.GroupID, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var id engine.GroupID
+	answer := make(chan error, 1)
+	go func() {
+		var err error
+		id, err = write(ctx)
+		answer <- err
+	}()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-answer:
+			return id, err
+		case <-look.C:
+		}
+		var waits bool // the engine's own work, which may wait too, calls other functions
+		require.NoError(t, admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'SyncRep' AND query ~ '(put|mix)_0')`).Scan(&waits))
+		if waits {
+			cancel()
+		}
+	}
 }
 
 // A group that arrives late, and was settled before, is not made, also if PostgreSQL has gone on to
@@ -475,12 +504,12 @@ func TestALateGroup(t *testing.T) {
 // seconds at most; one that works on it may take as long as it likes.
 func TestATransactionOfAServerThatStandsStill(t *testing.T) {
 	url := setUp(t)
-	here, there := open(t, url, pg.Options{Lease: 400 * time.Millisecond}), open(t, url, pg.Options{})
+	here, there := open(t, url, pg.Options{Lease: 6 * time.Second}), open(t, url, pg.Options{})
 	defer here.Close()
 	defer there.Close()
 	x, err := here.Begin(t.Context(), 0)
 	require.NoError(t, err)
-	waits, cancel := context.WithTimeout(t.Context(), time.Second)
+	waits, cancel := context.WithTimeout(t.Context(), 8*time.Second) // longer than the lease lasts without a beat
 	defer cancel()
 	_, err = there.Begin(waits, 0)
 	require.Equal(t, engine.Undone, engine.KindOf(err), "its owner beats")

@@ -25,14 +25,15 @@ func TestUpdatesBehindATransaction(t *testing.T) {
 	defer g.Close()
 	require.NoError(t, add(t.Context(), g, "n"))
 	best := time.Hour
-	for range 5 {
+	for n := 0; n < 100 && best >= 100*time.Millisecond; n++ { // a machine may be busy for some of them
 		x, err := there.Begin(t.Context(), 0)
 		require.NoError(t, err)
 		var work sync.WaitGroup
 		for i := range 20 {
 			work.Go(func() { require.NoError(t, add(context.Background(), g, fmt.Sprint("n", i))) })
 		}
-		require.Eventually(t, func() bool { return waitsForLock(t, there, 0) }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return waitsForLock(t, there, 0) }, 15*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return g.Stats().Queue == 20 }, 15*time.Second, time.Millisecond)
 		for i := range 20 {
 			k := engine.Key{DB: 1, Key: fmt.Append(nil, "k", i)}
 			_, err := g.Do(t.Context(), gather.Operation{Keys: []engine.Key{k}, Blind: true}, func(v *gather.View) error {
@@ -121,11 +122,15 @@ func assertNoError(t *testing.T, err error) bool {
 // Transactions and snapshots, however many are open, keep nobody from a lease, a lane, the clock or
 // updates. Those that are too many are told so, and the engine is not taken for away.
 func TestOpenTransactionsAndSnapshots(t *testing.T) {
-	const lease = 2 * time.Second
-	e := open(t, setUp(t), pg.Options{Lease: lease})
+	url := setUp(t)
+	e := open(t, url, pg.Options{Lease: 6 * time.Second})
 	defer e.Close()
-	g := gather.New(e, gather.Options{Timeout: 500 * time.Millisecond})
+	g := gather.New(e, gather.Options{Timeout: 3 * time.Second})
 	defer g.Close()
+	for _, db := range []uint16{20, 30} { // makes its tables, which takes a slow machine some time
+		_, _, err := e.Count(t.Context(), db)
+		require.NoError(t, err)
+	}
 	_, lost, err := e.Leases().Hold(t.Context(), "lease")
 	require.NoError(t, err)
 	for i := range 8 {
@@ -146,11 +151,7 @@ func TestOpenTransactionsAndSnapshots(t *testing.T) {
 	n, err := e.Lane(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, n)
-	select {
-	case <-lost:
-		t.Fatal("the lease was lost")
-	case <-time.After(2 * lease): // it has been renewed meanwhile, or it is lost
-	}
+	awaitRenewals(t, direct(t, url), "lease", lost)
 	k := engine.Key{DB: 30, Key: []byte("k")}
 	_, err = g.Do(t.Context(), gather.Operation{Keys: []engine.Key{k}, Blind: true}, func(v *gather.View) error {
 		v.Set(k, nil, engine.Forever)

@@ -49,7 +49,8 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, enginetest.Place{Open: func(t *testing.T) func(addr string) engine.Engine {
 		url := setUp(t)
 		return func(addr string) engine.Engine {
-			return open(t, url, pg.Options{Addr: addr, Hold: 2 * time.Second})
+			// Longer than what must go on may take: the end of a hold lets it go on too.
+			return open(t, url, pg.Options{Addr: addr, Hold: 15 * time.Second})
 		}
 	}})
 }
