@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/base64"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -252,7 +253,9 @@ func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	waiter, rest := s.dial(t), s.dial(t)
 	waiter.send(as("anna", rpc("get", "key", "a", "WAIT", "go", "WAITTIME", "60")))
 	eventually(t, s.signals, "go", 1)
-	rest.send(as("anna", "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\nx"))
+	// send would not wait, and the last byte could overtake this part.
+	_, err := io.WriteString(rest.conn, as("anna", "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\nx"))
+	require.NoError(t, err)
 	writeAccess(t, path, []string{"anna"}, "allow anna read db=1")
 	s.access.Reload()
 	rest.send("y")

@@ -114,7 +114,7 @@ func (s *server) dial(t testing.TB) *client {
 	t.Helper()
 	near, far := net.Pipe()
 	s.conns.Go(func() { s.serve(far) })
-	require.NoError(t, near.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, near.SetDeadline(time.Now().Add(2*time.Minute)))
 	t.Cleanup(func() { _ = near.Close() })
 	return &client{t: t, conn: near, in: bufio.NewReader(near)}
 }

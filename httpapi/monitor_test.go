@@ -58,7 +58,7 @@ func TestMonitorWithoutAMeter(t *testing.T) {
 func TestHotKeys(t *testing.T) {
 	s, meter := watchedServer(t)
 	c, other := s.dial(t), s.dial(t)
-	c.send(rpc("hotkeys", "max", "2", "seconds", "0.2"))
+	c.send(rpc("hotkeys", "max", "2", "seconds", "3")) // all requests must come within them
 	require.Eventually(t, func() bool { return meter.Watches() == 1 }, 10*time.Second, time.Millisecond)
 	for range 3 {
 		other.ok("set_bulk", "_x", "1", "_y y", "2")

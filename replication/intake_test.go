@@ -79,7 +79,7 @@ func TestIntakeKeepsUnreadBytes(t *testing.T) {
 
 // Answers leave before the next bytes are waited for, and silence has an end.
 func TestIntakeSendsBeforeItWaits(t *testing.T) {
-	in, far := newIntake(t, 50*time.Millisecond)
+	in, far := newIntake(t, 2*time.Second)
 	in.out = append(in.out, "answer"...)
 	got := make(chan string, 1)
 	go func() {

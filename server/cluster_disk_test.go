@@ -93,7 +93,7 @@ func TestAFollowerWhoseDiskHangsStopsNobody(t *testing.T) {
 	t.Cleanup(goOn)
 	k := c.servers[p].dial()
 	begun := time.Now()
-	for time.Since(begun) < 1500*time.Millisecond { // longer than the disk of a primary may do nothing
+	for time.Since(begun) < diskTimeout*3/2 { // longer than the disk of a primary may do nothing
 		status, body := k.get("/rpc/set?key=a&value=1")
 		require.Equal(t, 200, status, body)
 	}

@@ -24,6 +24,13 @@ import (
 	"gotycoon/ulog"
 )
 
+// Members have so much time because several of them share a machine with other tests: the others
+// elect anew when a primary gets no processor for longer, or no fsync returns.
+const (
+	electionTimeout = 1200 * time.Millisecond
+	diskTimeout     = 3 * time.Second
+)
+
 // clusterOf are servers in this process that elect their primary.
 type clusterOf struct {
 	t       *testing.T
@@ -92,13 +99,13 @@ func (c *clusterOf) configure(cfg *server.Config, i int) {
 	_, err = fmt.Sscan(port, &cfg.Port)
 	require.NoError(c.t, err)
 	cfg.Host = "127.0.0.1"
-	cfg.Cluster = server.ClusterConfig{Name: "test", Members: c.members, Timeout: 400 * time.Millisecond, Dir: filepath.Join(c.dir, fmt.Sprint(i), "cluster")}
+	cfg.Cluster = server.ClusterConfig{Name: "test", Members: c.members, Timeout: electionTimeout, Dir: filepath.Join(c.dir, fmt.Sprint(i), "cluster")}
 	cfg.Members.Secret = filepath.Join(c.dir, "secret")
 	if c.admins != nil {
 		cfg.Admin.Addr = c.admins[i]
 	}
 	if i < len(c.disks) {
-		cfg.FS, cfg.Cluster.DiskTimeout = c.disks[i], time.Second
+		cfg.FS, cfg.Cluster.DiskTimeout = c.disks[i], diskTimeout
 	}
 	if !strings.Contains(c.members, c.addrs[i]+"/witness") {
 		cfg.UpdateLog, cfg.ServerID = filepath.Join(c.dir, fmt.Sprint(i), "ulog"), i+1

@@ -18,7 +18,7 @@ import (
 
 // shortWait is a -sync-timeout that passes in a test. It is longer than a server takes from its start
 // to its first request on a busy machine: followers have so long to come before updates are refused.
-const shortWait = 1500 * time.Millisecond
+const shortWait = 4 * time.Second
 
 // startConfirmed runs a master that waits for followers.
 func startConfirmed(t *testing.T, replicas int, change func(*server.Config)) *running {

@@ -23,7 +23,7 @@ import (
 // only that the time was up.
 func TestAStartSaysWhatItWaitedFor(t *testing.T) {
 	c := DefaultConfig()
-	c.Plugins.Database, c.Engine.Wait = "postgres://kt:geheim@127.0.0.1:1/kt", 50*time.Millisecond
+	c.Plugins.Database, c.Engine.Wait = "postgres://kt:geheim@127.0.0.1:1/kt", 2*time.Second
 	_, err := c.openEngine(logger{slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, err, "connection refused")
 	require.ErrorContains(t, err, "whether PostgreSQL runs")

@@ -75,14 +75,12 @@ func TestStopAnswersWaitersAndClosesIdleConnections(t *testing.T) {
 	idle.requireEOF()
 	require.Zero(t, s.stop())
 	lines := s.log.lines()
-	require.Equal(t, []string{
-		"[SYSTEM]: server stopped",
-		"[SYSTEM]: finishing the server",
-		"[INFO]: (PEER): GET /rpc/void?WAIT=x HTTP/1.1: 503",
-		"[INFO]: disconnecting: expr=PEER",
-		"[INFO]: disconnecting: expr=PEER",
-		"[SYSTEM]: closing the server socket",
-	}, lines[slices.Index(lines, "[SYSTEM]: server stopped"):][:6])
+	lines = lines[slices.Index(lines, "[SYSTEM]: server stopped"):][:6]
+	require.Equal(t, []string{"[SYSTEM]: server stopped", "[SYSTEM]: finishing the server"}, lines[:2])
+	const answered, gone = "[INFO]: (PEER): GET /rpc/void?WAIT=x HTTP/1.1: 503", "[INFO]: disconnecting: expr=PEER"
+	// Nobody promises which connection is first. Each is gone after its last answer.
+	require.ElementsMatch(t, []string{answered, gone}, lines[2:4])
+	require.Equal(t, []string{gone, "[SYSTEM]: closing the server socket"}, lines[4:])
 }
 
 func TestHalfARequestDoesNotDelayTheStop(t *testing.T) {

@@ -274,6 +274,8 @@ func TestABackupThatEndsEarly(t *testing.T) {
 	in, conn := begin()
 	defer conn.Close()
 	go s.api.Close()
+	// The client reads on when the API ends, not before: it would have the whole backup.
+	require.Eventually(t, func() bool { status, _ := s.ask("GET", "server", ""); return status == http.StatusServiceUnavailable }, patience, time.Millisecond)
 	rest, err := io.ReadAll(in)
 	if err == nil {
 		require.NotContains(t, string(rest[max(0, len(rest)-200):]), "0\r\n\r\n", "the end of a whole reply")

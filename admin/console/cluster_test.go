@@ -33,7 +33,7 @@ func startCluster(t *testing.T) (all []*running, primary int) {
 			c.Port, c.ServerID, c.Databases = port, i+1, []string{filepath.Join(dir, fmt.Sprint(i, ".kct"))}
 			c.Snapshots.Dir, c.Services = "", server.ServicesConfig{}
 			c.UpdateLog = filepath.Join(dir, fmt.Sprint("ulog", i))
-			c.Cluster = server.ClusterConfig{Name: "shop", Members: strings.Join(members, ","), Timeout: 500 * time.Millisecond}
+			c.Cluster = server.ClusterConfig{Name: "shop", Members: strings.Join(members, ","), Timeout: 2 * time.Second}
 			c.Members.Secret = secret
 		}))
 	}

@@ -28,7 +28,7 @@ func startOnEngine(t *testing.T) (*running, *pgserver.Server) {
 		c.Databases, c.ServerID, c.UpdateLog = nil, -1, ""
 		c.Snapshots.Dir, c.Services = "", server.ServicesConfig{}
 		c.Plugins.Database = url
-		c.Engine.Timeout = time.Second
+		c.Engine.Timeout = 5 * time.Second
 	}), p
 }
 

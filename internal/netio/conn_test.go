@@ -196,7 +196,7 @@ func TestStopLetsAHalfRequestHaveItsGrace(t *testing.T) {
 func TestWritingIsLimitedByProgressNotByLength(t *testing.T) {
 	onBoth(t, func(t *testing.T, p pair) {
 		server, client := p(t)
-		c := newConn(server, 200*time.Millisecond)
+		c := newConn(server, 3*time.Second)
 		c.Out = make([]byte, 8<<20)
 		flushed := make(chan error)
 		go func() { flushed <- c.Flush() }()

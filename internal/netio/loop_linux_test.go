@@ -21,7 +21,7 @@ import (
 	"gotycoon/ulog"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // loopServer answers lines on connections that rest in loops.
 type loopServer struct {

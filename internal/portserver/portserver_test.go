@@ -196,6 +196,7 @@ func TestSocketsShareTheLimit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = first.Read(make([]byte, 1))
 	require.NoError(t, err)
+	begun := time.Now()
 	for range 3 {
 		c, err := net.Dial("tcp", other.Addr().String())
 		require.NoError(t, err)
@@ -205,7 +206,10 @@ func TestSocketsShareTheLimit(t *testing.T) {
 	}
 	require.EqualValues(t, 4, s.Total())
 	require.NoError(t, s.Close())
-	require.Equal(t, []int{1}, refused)
+	require.NotEmpty(t, refused)
+	require.Equal(t, 1, refused[0])
+	// A slow machine may take more than a second for the three.
+	require.LessOrEqual(t, len(refused), 1+int(time.Since(begun)/time.Second))
 }
 
 // failing is a listener whose first accept fails.

@@ -139,7 +139,7 @@ func TestADeadlineOfTheUserEndsAHandshake(t *testing.T) {
 // TestSlowReaders shows that a write deadline limits each wait for send space.
 func TestSlowReaders(t *testing.T) {
 	server, client := open(t, nil).pair("")
-	const size, step, limit = 64 << 20, 1 << 20, 300 * time.Millisecond
+	const size, step, limit = 64 << 20, 1 << 20, 2 * time.Second
 	require.NoError(t, server.SetWriteDeadline(time.Now().Add(limit)))
 	sent := make(chan error, 1)
 	go func() {

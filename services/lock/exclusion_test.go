@@ -54,7 +54,7 @@ func (w *witness) client(t *testing.T, addr string, rnd *rand.Rand, until time.D
 	p := dial(t, addr)
 	for w.now() < until {
 		key := "k" + strconv.Itoa(rnd.IntN(3))
-		p.send("lock-fenced %s 1 5 1", key)
+		p.send("lock-fenced %s 1 5 3", key)
 		words := strings.Fields(p.line())
 		if words[0] == wordTimeout {
 			continue
@@ -67,7 +67,7 @@ func (w *witness) client(t *testing.T, addr string, rnd *rand.Rand, until time.D
 		had := tenure{token: token, from: w.now()}
 		pause := time.Duration(rnd.IntN(2000)) * time.Microsecond
 		if rnd.IntN(60) == 0 {
-			pause = 1100 * time.Millisecond // it expires
+			pause = 3100 * time.Millisecond // it expires
 		}
 		<-time.After(pause)
 		w.write(key, token)
@@ -111,7 +111,7 @@ func (w *witness) leave(t *testing.T, p *peer, addr, key string, had tenure, rnd
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
 	inLoopsAndAlone(t, func(t *testing.T, start func(testing.TB, Options) (*Server, string)) {
-		length := 3 * time.Second
+		length := 8 * time.Second
 		if big() {
 			length = 2 * time.Minute
 		}

@@ -127,20 +127,20 @@ func TestCommandsBeforeAnEndAreAnswered(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	s, addr := start(t, Options{MaxTTL: 1500 * time.Millisecond, MaxKeys: 2, MaxWaiters: 1})
+	s, addr := start(t, Options{MaxTTL: 5500 * time.Millisecond, MaxKeys: 2, MaxWaiters: 1})
 	a, b, c := dial(t, addr), dial(t, addr), dial(t, addr)
-	require.Equal(t, "GRANTED 1 0 x 1", a.call("lock x"))
-	require.Equal(t, "RENEWED 1 0 x 1", a.call("renew x 100"))
-	require.Equal(t, "GRANTED 1 0 y 1", a.call("lock y 1 0 7"))
+	require.Equal(t, "GRANTED 1 0 x 5", a.call("lock x"))
+	require.Equal(t, "RENEWED 1 0 x 5", a.call("renew x 100"))
+	require.Equal(t, "GRANTED 1 0 y 5", a.call("lock y 1 0 7"))
 	require.Equal(t, "TOO_MANY_KEYS 0 0 z", a.call("lock z"))
 	b.send("lock x 1 -1\nstatus x")
 	require.Equal(t, "STATUS 1 1 x", b.line())
 	require.Equal(t, "TOO_MANY_WAITERS 1 1 x", c.call("lock x"))
 	require.Equal(t, "TIMEOUT 1 1 x", c.call("lock x 1 0"))
 	require.EqualValues(t, 2, s.Stats().Refusals)
-	require.Equal(t, "GRANTED 1 0 x 1", b.line(), "when it has expired")
+	require.Equal(t, "GRANTED 1 0 x 5", b.line(), "when it has expired")
 	require.Equal(t, "RELEASED 0 0 x", b.call("release x"))
-	require.Equal(t, "GRANTED 1 0 z 1", c.call("lock z"))
+	require.Equal(t, "GRANTED 1 0 z 5", c.call("lock z"))
 }
 
 // Holders of a shared lock, and those who wait for it, take memory too.
@@ -201,10 +201,10 @@ func TestListOfRequests(t *testing.T) {
 	require.Equal(t, "END", a.call("list"))
 	require.Equal(t, "GRANTED 1 0 m 30 42", a.call("lock-fenced m 2 0 30"))
 	require.Equal(t, "GRANTED 1 0 l 120", a.call("lock l"))
-	b.send("lock m\nlock l 1 9\nstatus l")
+	b.send("lock m\nlock l 1 99\nstatus l")
 	require.Equal(t, "STATUS 1 1 l", b.line())
 	want := fmt.Sprintf(`HOLDER l %[1]s \d+\.\d\d\d 1[12]\d\.\d\d\d 1 0
-WAITER l %[2]s \d+\.\d\d\d [89]\.\d\d\d 1
+WAITER l %[2]s \d+\.\d\d\d [89]\d\.\d\d\d 1
 HOLDER m %[1]s \d+\.\d\d\d [23]\d\.\d\d\d 2 42
 WAITER m %[2]s \d+\.\d\d\d -1 1
 END
