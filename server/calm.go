@@ -6,24 +6,27 @@ import "time"
 //
 // # The problem
 //
-// Go's monitor takes the processor of a thread that waits in the system at two of its looks, unless
-// another processor is idle and the wait is shorter than 10 ms. A server that has given up all
-// processors but one (crowd) has no idle one. The monitor looks every 20 µs after it has taken a
-// processor, and only every 10 ms after it has taken none for about 30 ms. So it stays as it is:
+// Go's monitor takes the processor of a thread that waits in the system, if the monitor sees the
+// same wait at two of its looks. It does not if another processor is idle, for the first 10 ms. A
+// server that has given up all processors but one (crowd) has no idle one. The monitor looks every
+// 20 µs after it has taken a processor, and only every 10 ms after it has taken none for about
+// 30 ms. So either state lasts:
 //
-//	looks     every 20 µs                      every 10 ms
-//	fsync     ──┼──┼──┼──                      ─────────          (0.1 to 0.5 ms)
-//	            it takes the processor for     it is seen once at most, and
-//	            a thread with nothing to do    keeps its processor
+//	looks   every 20 µs                    every 10 ms
+//	fsync   ──┼──┼──┼──                    ─────────
+//	          the processor goes to a      is seen once, and keeps
+//	          thread with nothing to do    its processor
 //
-// In the first state threads switch 11 to 13 times in an fsync, and get into the way of the clients'
-// as well: 64 of them made 31,000 to 39,000 sets/s in 24 to 28 µs each. In the second, on the same
-// minutes, threads switch 2 to 3 times, and the clients made 39,000 to 48,000 in 17 to 18 µs.
+// In the first state threads switch 11 to 13 times in an fsync, and get into the way of the
+// clients, too. 64 clients made 31,000 to 39,000 sets/s, at 24 to 28 µs of processor time each. In
+// the second state threads switched 2 to 3 times, and the clients made 39,000 to 48,000 sets/s at
+// 17 to 18 µs, in the same half a minute.
 //
 // # The rule
 //
-// Where threads switch that often, there are two processors for calmFor. The monitor takes none away
-// then, and looks rarely when one of them goes again. If that does not help, the next attempt waits.
+// Where threads switch that often, there are two processors for calmFor. The monitor takes none
+// away then, and looks rarely when one of the two goes again. If that does not help, the next
+// attempt waits longer.
 type calm struct {
 	until time.Time     // there are two processors
 	next  time.Time     // there are not before

@@ -46,8 +46,8 @@ const (
 // With -oas there are spare processors, too. The leader of a group waits in an fsync most of the
 // time, with a processor that Go takes away from it only after a while. But where the disk is so
 // quick that the leader of a loop of connections waits for it itself (netio, syncs.go), nobody has
-// anything to do meanwhile, and threads that look for work would only get into its way. See calm for
-// a server that has one processor then.
+// anything to do meanwhile, and threads that look for work would only get into its way. See calm
+// for a server that has one processor then.
 type processors struct {
 	syncEach bool                        // groups wait for the disk
 	onDisk   bool                        // there may be spare processors

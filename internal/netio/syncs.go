@@ -56,9 +56,9 @@ const (
 // quick reports whether the leader waits for the disk itself.
 func (s *syncs) quick() bool { return s.usual <= quickDisk || s.most && s.usual <= fairDisk }
 
-// begin notes that a sync begins for so many of the replies that wait, and the turn.
+// begin notes that a sync begins for so many replies. The caller holds mu of the loop with turn.
 func (s *syncs) begin(replies int, turn uint64) {
-	// Each has had a turn when it was served, and those that a leader has sent had one for their reply.
+	// Each had a turn when it was served. Those that a leader has sent had one for their reply, too.
 	s.most, s.served = 3*uint64(replies) >= turn-s.served, turn
 }
 
