@@ -58,7 +58,7 @@ func (s *syncs) quick() bool { return s.usual <= quickDisk || s.most && s.usual 
 
 // begin notes that a sync begins for so many replies. The caller holds mu of the loop with turn.
 func (s *syncs) begin(replies int, turn uint64) {
-	// Each had a turn when it was served. Those that a leader has sent had one for their reply, too.
+	// Each had a turn when it was served, and another one if a leader has sent the reply.
 	s.most, s.served = 3*uint64(replies) >= turn-s.served, turn
 }
 
