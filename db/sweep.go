@@ -78,8 +78,8 @@ func (s *sweeper) walkThrough(heed Heed, w *walk, steps int64) error {
 		if err := heed.Now(); err != nil {
 			return err
 		}
-		seen, err := s.walkOn(heed, w, steps)
-		if err != nil || !w.on {
+		seen, more, err := s.walkOn(heed, w, steps)
+		if err != nil || !more {
 			return err
 		}
 		steps -= seen
@@ -87,13 +87,14 @@ func (s *sweeper) walkThrough(heed Heed, w *walk, steps int64) error {
 	return nil
 }
 
-// walkOn is one step of walkThrough.
-func (s *sweeper) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error) {
+// walkOn is one step of walkThrough. more says that the walk is not at its end.
+func (s *sweeper) walkOn(heed Heed, w *walk, steps int64) (seen int64, more bool, err error) {
 	if w == &s.walk {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	return s.collect(heed, w, steps, unwanted{s.expiredNow, &s.expired, patiently})
+	seen, err = s.collect(heed, w, steps, unwanted{s.expiredNow, &s.expired, patiently})
+	return seen, w.on, err
 }
 
 // Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at;

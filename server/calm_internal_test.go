@@ -15,6 +15,7 @@ func TestTheMonitorCalmsDown(t *testing.T) {
 		m.crowd.given, m.fewer, m.number = c.fewer, c.fewer, 1
 		look := func(syncs uint64, switches int64) int {
 			m.now = m.now.Add(processorsEvery)
+			m.sum.ran += processorsEvery
 			m.synced.Count += syncs
 			m.switches += switches
 			m.look(m.now)
@@ -23,9 +24,8 @@ func TestTheMonitorCalmsDown(t *testing.T) {
 		require.Equal(t, 1, look(0, 10000), "the disk is not waited for")
 		require.Equal(t, 1, look(leastSyncs-1, 10000), "hardly")
 		require.Equal(t, 1, look(50, 50*tooManyFor-1))
-		two := max(2, c.own)
-		require.Equal(t, two, look(50, 50*tooManyFor))
-		require.Equal(t, two, look(50, 1000))
+		require.Equal(t, 2, look(50, 50*tooManyFor))
+		require.Equal(t, 2, look(50, 1000))
 		require.Equal(t, 1, look(50, 1000), "calmFor is over")
 		unrest := func() (looks int) {
 			for look(50, 1000) == 1 {
@@ -40,9 +40,12 @@ func TestTheMonitorCalmsDown(t *testing.T) {
 		for range 5 * leastUnrest / processorsEvery {
 			require.Equal(t, 1, look(50, 100), "it has helped")
 		}
-		require.Equal(t, two, look(50, 1000))
+		require.Equal(t, 2, look(50, 1000))
 		look(50, 1000)
 		look(50, 1000)
+		require.InDelta(t, leastUnrest/processorsEvery, unrest(), 4)
+		m.now = m.now.Add(2 * mostUnrest)
+		require.Zero(t, unrest(), "a pause")
 		require.InDelta(t, leastUnrest/processorsEvery, unrest(), 4)
 	}
 }

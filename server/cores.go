@@ -18,7 +18,7 @@ type cores struct {
 	ran    time.Duration // what the threads of the server have run
 	awake  time.Duration // of that, what leaders of loops have waited awake for news
 	slept  time.Duration // what leaders of loops have waited for the disk
-	synced time.Duration // of that, for updates that were most of their work
+	synced time.Duration // what loops have waited for the disk with most of their work (netio.Syncing)
 	waited time.Duration // what they have stood in line for a core
 	idle   time.Duration // what no process has used, of all cores
 	busy   int           // threads of all processes that run or stand in line at the moment

@@ -154,7 +154,7 @@ type window struct {
 	ran, waited float64 // threads of the server
 	awake       float64 // threads of the server that kept vigil, which is neither
 	slept       float64 // leaders of loops that waited for the disk
-	synced      float64 // of these, those that waited for updates which were most of their work
+	synced      float64 // loops that waited for the disk with most of their work
 	idle        float64 // vigils are idle, too: they end when others need the core
 	others      float64 // threads of others that ran or stood in line
 	served      float64 // connections in a second

@@ -183,8 +183,10 @@ func (p *processors) look(now time.Time) {
 		return
 	}
 	if p.calm.look(now, int64(p.syncs.Count-syncs.Count), p.known.switches-last.switches, !p.spare && p.number() == 1) {
-		p.crowd.begun = time.Time{} // its window would know nothing of this
-		p.set(p.fewer == 0 && p.number() == 1 || p.spare, 0)
+		p.crowd.begun = time.Time{} // a window that began before would mix two numbers of processors
+		if p.number() == 1 {
+			p.set(p.fewer == 0, max(0, p.fewer-1))
+		}
 		p.listen(now)
 		return
 	}

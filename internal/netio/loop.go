@@ -107,7 +107,7 @@ type Loops struct {
 	awake   atomic.Int64  // nanoseconds of vigils
 	syncs   atomic.Uint64 // waits of leaders for the disk
 	slept   atomic.Int64  // nanoseconds in them
-	syncing atomic.Int64  // nanoseconds of leaders and settlers, for updates that were most of the work
+	syncing atomic.Int64  // nanoseconds of Syncing.Most
 	next    atomic.Uint32 // place of the next connection
 	used    atomic.Uint32 // so many of loops are used
 	asleep  atomic.Bool   // watch rests

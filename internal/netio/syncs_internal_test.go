@@ -99,7 +99,7 @@ func TestWhoWaitsForAFairDisk(t *testing.T) {
 		usual  time.Duration
 		others int
 		leads  bool
-	}{{quickDisk + 1, 0, true}, {fairDisk, 4, true}, {fairDisk, 5, false}, {fairDisk + 1, 0, false}, {quickDisk, 5, true}} {
+	}{{quickDisk + 1, 0, true}, {fairDisk, 2, true}, {fairDisk, 3, false}, {fairDisk + 1, 0, false}, {quickDisk, 3, true}} {
 		l, conns, _ := leaderOf(t, 2)
 		served := make(chan struct{})
 		for _, conn := range conns {
@@ -121,6 +121,36 @@ func TestWhoWaitsForAFairDisk(t *testing.T) {
 		require.Equal(t, c.leads, l.leadSync(), c)
 		l.mu.Unlock()
 	}
+}
+
+// What was most of a leader's work is told by what it has served, whoever sends the replies.
+func TestMostOfTheWork(t *testing.T) {
+	l, conns, _ := leaderOf(t, 2)
+	for _, conn := range conns {
+		conn.resume = func() {}
+	}
+	sync := func(others uint64) bool {
+		l.turn += 2 + others
+		l.unsynced = append(l.unsynced, conns...)
+		require.Same(t, conns[0], l.take(l.term))
+		require.Same(t, conns[1], l.take(l.term))
+		return l.syncs.most
+	}
+	require.True(t, sync(2))
+	require.True(t, sync(2), "the replies of the sync before are no work of others")
+	require.False(t, sync(3))
+	l.turn += 5
+	l.unsynced = append(l.unsynced, conns...)
+	require.Same(t, conns[0], l.take(l.term))
+	l.look()
+	require.True(t, l.look())
+	l.all.closePollers() // ends the next leader
+	l.all.work.Wait()    // the settler, too, which has sent the second reply
+	require.False(t, l.syncs.most, "nothing else was served")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.syncs.begin(2, l.turn+4)
+	require.True(t, l.syncs.most)
 }
 
 // A leader whose wait is long loses the leadership. A settler has the replies that are left, and
@@ -165,8 +195,13 @@ func TestWhatLeadersWaitFor(t *testing.T) {
 			want.Most = time.Millisecond
 		}
 		require.Equal(t, want, l.all.Syncing(), "%d others", c.others)
+		l.syncs.usual = fairDisk
 		l.synced(l.disk, 2*time.Millisecond, 0) // a settler
 		want.Most *= 3
 		require.Equal(t, want, l.all.Syncing(), "%d others", c.others)
+		l.synced(new(int), time.Second, 0) // replies that wait for another log
+		l.syncs.usual = 2 * slowDisk
+		l.synced(l.disk, time.Millisecond, 0)
+		require.Equal(t, want, l.all.Syncing(), "on a slow disk a second loop may be of use")
 	}
 }
