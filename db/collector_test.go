@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -180,4 +181,25 @@ func TestAVacuumStandsInNobodysWay(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A vacuum in steps goes on with the walk that the collector is on, too. The race detector tells if
+// one looks at it while the other moves it.
+func TestAVacuumAndTheCollectorShareAWalk(t *testing.T) {
+	d := mustOpen(t, Options{}, ":").DB(0)
+	for i := range 3 * maxCollect {
+		require.NoError(t, d.Set(nil, fmt.Append(nil, i), nil, record.XT(1000)))
+	}
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for range 40 {
+			d.sweeper.asked.Store(true)
+			d.sweeper.add(writeScore)
+			d.sweeper.serve(nil)
+		}
+	})
+	for range 40 {
+		require.NoError(t, d.Vacuum(nil, 2*maxCollect))
+	}
+	collector.Wait()
 }
