@@ -25,9 +25,9 @@ import "time"
 //
 // # The rule
 //
-// Where threads switch that often, there are two processors for calmFor. One is idle, so the monitor
-// takes none away, and it looks rarely when there is one again. If that does not help, the next
-// attempt waits longer.
+// Where threads switch that often, there are two processors for calmFor. One is idle, so the
+// monitor takes none away, and it looks rarely when there is one again. If that does not help, the
+// next attempt waits longer.
 type calm struct {
 	until time.Time     // there are two processors
 	next  time.Time     // there are not before

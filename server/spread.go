@@ -32,9 +32,9 @@ import (
 //	5.1 s   one loop again, which serves 5,500                       →  two loops
 //
 // Where leaders wait for the disk themselves (-oas), cores are idle because of it. If most requests
-// are such updates, more loops would only make more fsyncs, with fewer updates each. So it is with a
-// settler whose disk is nearly as quick (netio, syncs.go). A loop with few updates is as busy while
-// it waits as it is otherwise.
+// are such updates, more loops would only make more fsyncs, with fewer updates each. The same holds
+// for a settler whose disk is nearly as quick (netio, syncs.go). A loop with few updates is as busy
+// while it waits as it is otherwise.
 type spread struct {
 	set   func(n int)
 	most  func() int            // loops
