@@ -26,8 +26,8 @@ import "time"
 // # The rule
 //
 // Where threads switch that often, there are two processors for calmFor. One is idle, so the
-// monitor takes none away, and it looks rarely when there is one again. If that does not help, the
-// next attempt waits longer.
+// monitor takes none away, and it looks rarely when there is one again. If that does not help,
+// the next attempt waits longer.
 type calm struct {
 	until time.Time     // there are two processors
 	next  time.Time     // there are not before
@@ -53,9 +53,7 @@ func (c *calm) look(now time.Time, syncs, switches int64, one bool) bool {
 	case !one || syncs < leastSyncs:
 		return false
 	case switches < tooManyFor*syncs:
-		if !now.Before(c.next) {
-			c.rest = 0
-		}
+		c.rest = 0 // the latest attempt has helped
 		return false
 	case now.Before(c.next):
 		return false
