@@ -86,7 +86,7 @@
 //
 //	leader   {term, name, life, to}     written when a term begins or is handed over
 //	beat     name                       written by the leader five times per E
-//	state    the State
+//	state    the State, and by          by tells apart two changes that make the same State
 //
 // Every change is a transaction that compares the revisions of keys. The leader beats and writes
 // the State only while the leader key has the revision that it wrote. Another member takes over,

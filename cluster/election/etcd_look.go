@@ -18,6 +18,12 @@ type etcdLeader struct {
 	To   string `json:"to,omitempty"` // who may take over at once
 }
 
+// An etcdStateBy is the value of the state key.
+type etcdStateBy struct {
+	State
+	By string `json:"by"` // the change: the life of its member, and a random number
+}
+
 // An etcdState is the State with the revision of its key.
 type etcdState struct {
 	State

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (e *Etcd) commit(ctx context.Context, term uint64, change func(State) (Stat
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(after.next(before.State))
+		text, err := json.Marshal(etcdStateBy{after.next(before.State), e.life + "-" + strconv.FormatUint(randomNumber(), 36)})
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,8 @@ func (e *Etcd) write(ctx context.Context, mine, before int64, text []byte) error
 }
 
 // written finds out from the answer of etcd whether the State is the one that was to be written.
-// unknown tells that the answers to earlier tries were lost.
+// unknown tells that the answers to earlier tries were lost. No other change has the same text,
+// even if it makes the same State of the one before.
 func (e *Etcd) written(reply *etcdTxnReply, mine int64, text []byte, unknown bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

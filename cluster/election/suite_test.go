@@ -126,7 +126,7 @@ func TestFormerLeader(t *testing.T) {
 	parties(t, []string{"a", "b", "c"}, func(t *testing.T, p *party) {
 		first := p.leader()
 		term, _ := first.elector().Leading()
-		p.mustPropose()
+		before := p.mustPropose()
 		first.pause()
 		result := make(chan error, 1)
 		go func() { result <- first.elector().Propose(t.Context(), term, add) }()
@@ -135,8 +135,10 @@ func TestFormerLeader(t *testing.T) {
 		state := p.mustPropose()
 		first.resume()
 		err := <-result
-		if err != nil { // it may have been committed before all went to sleep
+		if err != nil {
 			require.True(t, errors.Is(err, ErrNotLeading) || errors.Is(err, ErrUnknown), "%v", err)
+		} else { // it was committed before all went to sleep, and its successor's was another one
+			require.GreaterOrEqual(t, state.Required, before.Required+2)
 		}
 		p.learn(state)
 		require.ErrorIs(t, first.elector().Propose(t.Context(), term, add), ErrNotLeading)
