@@ -57,14 +57,16 @@ func (l *life) signal(t *testing.T) (difference string) {
 func (l *life) awaitRead(t *testing.T, c *replayConn) {
 	t.Helper()
 	const table = "/proc/net/tcp" // of each socket: number, address, address of the other end, state, bytes to be sent and read
-	of := fmt.Sprintf(":%04X 0100007F:%04X ", l.server.Port, c.LocalAddr().(*net.TCPAddr).Port)
+	server, client := l.server.Port, c.LocalAddr().(*net.TCPAddr).Port
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(table)
 		if os.IsNotExist(err) {
 			return true // no Linux
 		}
-		_, socket, found := strings.Cut(string(text), of)
-		return found && strings.Contains(strings.SplitN(socket, " ", 3)[1], ":00000000")
+		const empty = "00000000:00000000"
+		_, sent, found := strings.Cut(string(text), fmt.Sprintf(":%04X 0100007F:%04X ", client, server))
+		_, come, known := strings.Cut(string(text), fmt.Sprintf(":%04X 0100007F:%04X ", server, client))
+		return found && known && strings.SplitN(sent, " ", 3)[1] == empty && strings.SplitN(come, " ", 3)[1] == empty
 	}, answerLimit, time.Millisecond)
 }
 

@@ -212,11 +212,12 @@ const runaways = `
 	function fine(i, o) o.ok = 1 end`
 
 func TestCallsThatTakeTooLongAreEnded(t *testing.T) {
-	h := start(t, runaways, func(o *script.Options) { o.Workers, o.Time = 1, 50*time.Millisecond })
+	const limit = 50 * time.Millisecond
+	h := start(t, runaways, func(o *script.Options) { o.Workers, o.Time = 1, limit })
 	for _, name := range []string{"loop", "stubborn", "pattern", "sleepy", "coroutines", "sorting", "visiting", "iterating", "waiting"} {
 		status, _ := h.call(name)
 		require.Equal(t, script.Internal, status, name)
-		h.requireCallInTime(map[string]string{"ok": "1"}, "fine")
+		h.requireCallInTime(limit, map[string]string{"ok": "1"}, "fine")
 	}
 	for _, line := range h.lines() {
 		require.Contains(t, line, "the script has run longer than it may")

@@ -53,7 +53,7 @@ func (c *calm) look(now time.Time, syncs, switches int64, one bool) bool {
 	case !one || syncs < leastSyncs:
 		return false
 	case switches < tooManyFor*syncs:
-		c.rest = 0 // the latest attempt has helped
+		c.rest = 0 // it is calm: an attempt that does not help has the least rest again
 		return false
 	case now.Before(c.next):
 		return false

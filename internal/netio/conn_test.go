@@ -196,13 +196,17 @@ func TestStopLetsAHalfRequestHaveItsGrace(t *testing.T) {
 func TestWritingIsLimitedByProgressNotByLength(t *testing.T) {
 	onBoth(t, func(t *testing.T, p pair) {
 		server, client := p(t)
-		c := newConn(server, 3*time.Second)
-		c.Out = make([]byte, 8<<20)
+		const limit = 2 * time.Second
+		c := newConn(server, limit)
+		c.Out = make([]byte, 40<<20)
 		flushed := make(chan error)
 		go func() { flushed <- c.Flush() }()
-		n, err := io.CopyN(io.Discard, client, 8<<20)
-		require.NoError(t, err)
-		require.EqualValues(t, 8<<20, n)
+		for range 40 { // which takes longer than the limit
+			n, err := io.CopyN(io.Discard, client, 1<<20)
+			require.NoError(t, err)
+			require.EqualValues(t, 1<<20, n)
+			<-time.After(limit / 30)
+		}
 		require.NoError(t, <-flushed)
 
 		c.Out = make([]byte, 64<<20) // nobody reads

@@ -41,7 +41,7 @@ func TestARenewalThatCommitsLate(t *testing.T) {
 	run(t, admin, "UPDATE gotycoon.leases SET ends = clock_timestamp() WHERE name = $1", term.Name)
 	tx, err := renewal.Begin(t.Context())
 	require.NoError(t, err)
-	// It stands for one that has looked at the lease in time, and so does not look.
+	// The renewal has looked at the lease in time: so this statement does not look again.
 	tag, err := tx.Exec(t.Context(), "UPDATE gotycoon.leases SET ends = clock_timestamp() + interval '1 hour' WHERE name = $1", term.Name)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, tag.RowsAffected())

@@ -25,7 +25,7 @@ func TestUpdatesBehindATransaction(t *testing.T) {
 	defer g.Close()
 	require.NoError(t, add(t.Context(), g, "n"))
 	best := time.Hour
-	for n := 0; n < 100 && best >= 100*time.Millisecond; n++ { // a machine may be busy for some of them
+	for n := 0; n < 10 && best >= 100*time.Millisecond; n++ { // a machine may be busy for some of them
 		x, err := there.Begin(t.Context(), 0)
 		require.NoError(t, err)
 		var work sync.WaitGroup
@@ -127,10 +127,8 @@ func TestOpenTransactionsAndSnapshots(t *testing.T) {
 	defer e.Close()
 	g := gather.New(e, gather.Options{Timeout: 3 * time.Second})
 	defer g.Close()
-	for _, db := range []uint16{20, 30} { // makes its tables, which takes a slow machine some time
-		_, _, err := e.Count(t.Context(), db)
-		require.NoError(t, err)
-	}
+	_, _, err := e.Count(t.Context(), 20) // makes its tables, which takes a slow machine some time
+	require.NoError(t, err)
 	_, lost, err := e.Leases().Hold(t.Context(), "lease")
 	require.NoError(t, err)
 	for i := range 8 {
