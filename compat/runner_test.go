@@ -94,7 +94,7 @@ func watchStill() (longest func() time.Duration) {
 			begun := time.Now()
 			select {
 			case <-end:
-				worst <- most
+				worst <- max(most, time.Since(begun)-stillLook)
 				return
 			case <-time.After(stillLook):
 				most = max(most, time.Since(begun)-stillLook)

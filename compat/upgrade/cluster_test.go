@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,7 +128,9 @@ func (c *cluster) switchOver(from, to *node) {
 		if err != nil || n > 1 {
 			c.t.Logf("switchover, order %d: %v", n, err)
 		}
-		primary = c.whole()
+		if primary = c.whole(); primary != to {
+			time.Sleep(2 * time.Second) //lint:sleep nothing tells when an election is over
+		}
 	}
 }
 
