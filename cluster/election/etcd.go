@@ -142,7 +142,7 @@ func (e *Etcd) leaseTime() time.Duration { return e.cfg.Timeout / 10 * 9 }
 // transaction that takes over finds out.
 func (e *Etcd) watch() error {
 	var reply etcdRangeReply
-	err := e.client.call(e.ctx, "/v3/kv/range",
+	_, err := e.client.call(e.ctx, "/v3/kv/range",
 		etcdRange{Key: e.keys.prefix, End: e.keys.end, Serializable: true}, &reply)
 	e.mu.Lock()
 	if err == nil {
@@ -229,7 +229,9 @@ func (e *Etcd) wholeRange() []etcdOp {
 
 func (e *Etcd) txn(ctx context.Context, t etcdTxn) (*etcdTxnReply, error) {
 	reply := &etcdTxnReply{}
-	return reply, e.client.call(ctx, "/v3/kv/txn", t, reply)
+	lost, err := e.client.call(ctx, "/v3/kv/txn", t, reply)
+	reply.lost = lost
+	return reply, err
 }
 
 // kvs returns what the last range of a transaction has read.

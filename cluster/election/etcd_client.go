@@ -31,22 +31,25 @@ const maxEtcdReply = 4 << 20
 var errTokenNeeded = errors.New("etcd asks for authentication; give a user and a password that it knows")
 
 // call sends a request to the endpoints, one after the other, until one answers. Without an answer
-// it is unknown whether the request was carried out.
-func (c *etcdClient) call(ctx context.Context, path string, request, reply any) error {
+// it is unknown whether the request was carried out. lost tells that one had not answered before
+// another one did: it may have carried the request out, too.
+func (c *etcdClient) call(ctx context.Context, path string, request, reply any) (lost bool, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = c.callAny(ctx, path, body, reply, c.timeout)
+	lost, err = c.callAny(ctx, path, body, reply, c.timeout)
 	if errors.Is(err, errTokenNeeded) && c.user != "" {
 		if err = c.authenticate(ctx); err == nil {
-			err = c.callAny(ctx, path, body, reply, c.timeout)
+			var again bool
+			again, err = c.callAny(ctx, path, body, reply, c.timeout)
+			lost = lost || again
 		}
 	}
-	return err
+	return lost, err
 }
 
-func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, reply any, timeout time.Duration) error {
+func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, reply any, timeout time.Duration) (lost bool, err error) {
 	var errs []error
 	for range c.endpoints {
 		c.mu.Lock()
@@ -56,7 +59,7 @@ func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, repl
 		err := c.callOne(limited, c.endpoints[at]+path, token, body, reply)
 		cancel()
 		if err == nil || errors.Is(err, errTokenNeeded) || ctx.Err() != nil {
-			return err
+			return len(errs) > 0, err
 		}
 		errs = append(errs, err)
 		c.mu.Lock()
@@ -65,7 +68,7 @@ func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, repl
 		}
 		c.mu.Unlock()
 	}
-	return errors.Join(errs...)
+	return true, errors.Join(errs...)
 }
 
 func (c *etcdClient) callOne(ctx context.Context, url, token string, body []byte, reply any) error {
@@ -124,7 +127,7 @@ func (c *etcdClient) authenticate(ctx context.Context) error {
 		Token string `json:"token"`
 	}
 	// etcd computes a costly hash of the password.
-	if err := c.callAny(ctx, "/v3/auth/authenticate", body, &reply, callsPerTimeout*c.timeout); err != nil {
+	if _, err := c.callAny(ctx, "/v3/auth/authenticate", body, &reply, callsPerTimeout*c.timeout); err != nil {
 		return fmt.Errorf("log in to etcd as %s: %w", c.user, err)
 	}
 	c.mu.Lock()
@@ -184,6 +187,8 @@ type etcdTxnReply struct {
 	Responses []struct {
 		Range *etcdRangeReply `json:"response_range"`
 	} `json:"responses"`
+
+	lost bool // an earlier try of the same transaction has no answer
 }
 
 func equalMod(key []byte, mod int64) etcdCompare {

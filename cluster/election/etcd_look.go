@@ -27,8 +27,7 @@ type etcdStateBy struct {
 // An etcdState is the State with the revision of its key.
 type etcdState struct {
 	State
-	text []byte
-	mod  int64
+	mod int64
 }
 
 // An etcdLook is what a member saw of the leader, and when it saw it for the first time.
@@ -72,7 +71,7 @@ func (e *Etcd) seeLocked(kvs []etcdKV) error {
 			if found = true; kv.Mod <= e.state.mod {
 				continue
 			}
-			s := etcdState{text: kv.Value, mod: kv.Mod}
+			s := etcdState{mod: kv.Mod}
 			if err = json.Unmarshal(kv.Value, &s.State); err == nil {
 				e.state = s
 			}

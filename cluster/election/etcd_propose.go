@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -66,7 +67,7 @@ func (e *Etcd) write(ctx context.Context, mine, before int64, text []byte) error
 	for unknown := false; ; unknown = true {
 		reply, err := e.txn(ctx, t)
 		if err == nil {
-			return e.written(reply, mine, text, unknown)
+			return e.written(reply, mine, text, unknown || reply.lost)
 		}
 		if err := pause(ctx, e.cfg.Timeout/looksPerTimeout); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -83,12 +84,12 @@ func (e *Etcd) written(reply *etcdTxnReply, mine int64, text []byte, unknown boo
 	if err := e.seeLocked(reply.kvs()); err != nil {
 		return err
 	}
-	if e.look.leaderMod != mine {
+	if e.mine == mine && e.look.leaderMod != mine { // else this member leads again, in a later term
 		e.leads = false
 	}
 	e.showLocked()
 	switch {
-	case reply.Succeeded || bytes.Equal(e.state.text, text):
+	case reply.Succeeded || reply.has(e.keys.state, text): // e.state may be newer than the answer
 		return nil
 	case e.look.leaderMod == mine:
 		return errSuperseded
@@ -96,6 +97,11 @@ func (e *Etcd) written(reply *etcdTxnReply, mine int64, text []byte, unknown boo
 		return ErrUnknown
 	}
 	return ErrNotLeading
+}
+
+// has reports whether a transaction has read this value of a key.
+func (r *etcdTxnReply) has(key, value []byte) bool {
+	return slices.ContainsFunc(r.kvs(), func(kv etcdKV) bool { return bytes.Equal(kv.Key, key) && bytes.Equal(kv.Value, value) })
 }
 
 // pause waits, unless the context ends before.
